@@ -14,12 +14,14 @@ use crate::wire::{self, Head, Init};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mount::MountFlags;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, fsconfig_create, fsmount, fsopen,
+};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use std::ffi::CString;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -80,12 +82,17 @@ impl Device {
         let _ = rustix::io::write(&*self.file, &wire::invalidate(node, offset, len));
     }
 
-    /// Ends the connection, for all who use the mount.
-    pub fn abort(&self) {
-        if let Some(connection) = self.connection.get() {
-            // Not everybody may do that by unmounting alone.
-            let _ = std::fs::write(format!("/sys/fs/fuse/connections/{connection}/abort"), "1");
-        }
+    /// Ends the connection, for all who use the mount, wherever they are. That is a word in the kernel's file system for that,
+    /// which need not be mounted: then root has it for this word alone.
+    pub fn abort(&self) -> io::Result<()> {
+        let Some(connection) = self.connection.get() else { return Ok(()) };
+        let name = format!("{connection}/abort");
+        std::fs::write(format!("/sys/fs/fuse/connections/{name}"), "1").or_else(|_| {
+            let control = open_control()?;
+            let word = rustix::fs::openat(control, name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+            rustix::io::write(word, b"1")?;
+            Ok(())
+        })
     }
 
     /// The first request and its answer: what the kernel can, of which `wanted` is to be, with requests of up to `io_max`
@@ -118,6 +125,14 @@ impl Device {
             ),
         }
     }
+}
+
+/// The file system that has a directory for each connection, mounted nowhere.
+fn open_control() -> io::Result<OwnedFd> {
+    let control = fsopen("fusectl", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(control.as_fd())?;
+    let attributes = MountAttrFlags::empty();
+    Ok(fsmount(control.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
 fn mount_as_root(at: &Path, options: &Options) -> io::Result<OwnedFd> {

@@ -43,7 +43,7 @@ mod transport;
 mod wire;
 
 pub use counted::Counted;
-pub use mount::{Mount, mount};
+pub use mount::{ELSEWHERE, Mount, mount};
 pub use options::Options;
 pub use place::{Unusable, can_mount, detach_all_dead};
 pub use served::{Dataset, Space};

@@ -12,21 +12,39 @@
 //! A request that is timed is told of both waits as the stage `front`: for a permit, and from the end of the try until the
 //! loop takes the task up, unless what it waits for takes as long.
 //!
+//! That the kernel forgets a file takes no permit: it brings no data, no program waits for it, and what it frees may wait for a
+//! suspended pool. By io_uring less comes at once than there are permits, so that the threads of the rings never wait here.
+//!
 //! Those that wait go to the loops in turn, whatever file they are about: a file that many use keeps all cores busy. The end
 //! comes when no sender is left and all permits are back.
 
+use futures_util::future::{Either, select};
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
+use std::time::Duration;
 use world::stages::{Course, Stage};
-use world::sync::Semaphore;
+use world::sync::{Event, Semaphore};
 use world::{Domain, Instant, Pending, Visitor};
 
 /// Requests of one mount that are under way, each with a mebibyte at most.
 pub(crate) const AT_ONCE: usize = 256;
+/// Files that are being forgotten: more than there can be.
+const FORGOTTEN: usize = 1 << 30;
+
+/// How soon it is tried again to make a thread.
+const NEXT_TRY: Duration = Duration::from_millis(20);
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// A program waits, and data may come with it.
+    Request,
+    Forget,
+}
 
 /// Where requests are sent to.
 pub(crate) struct Loops {
@@ -34,20 +52,30 @@ pub(crate) struct Loops {
     /// What is told of panics in requests.
     domain: Option<Arc<dyn Domain>>,
     next: AtomicUsize,
+    permits: Permits,
+}
+
+#[derive(Clone)]
+struct Permits {
     under_way: Arc<Semaphore>,
+    forgotten: Arc<Semaphore>,
+    /// The kernel wants no answers any more.
+    over: Arc<Event>,
 }
 
 /// What was sent and is not done.
-pub(crate) struct Serving {
-    under_way: Arc<Semaphore>,
-}
+pub(crate) struct Serving(Permits);
 
 /// Begins to serve, on all loops of this world.
 pub(crate) fn start(domain: Option<Arc<dyn Domain>>) -> (Loops, Serving) {
-    let under_way = Arc::new(Semaphore::new(AT_ONCE));
+    let permits = Permits {
+        under_way: Arc::new(Semaphore::new(AT_ONCE)),
+        forgotten: Arc::new(Semaphore::new(FORGOTTEN)),
+        over: Arc::default(),
+    };
     let (visitor, next) = (Visitor::new(), AtomicUsize::new(0));
-    let loops = Loops { visitor, domain, next, under_way: under_way.clone() };
-    (loops, Serving { under_way })
+    let loops = Loops { visitor, domain, next, permits: permits.clone() };
+    (loops, Serving(permits))
 }
 
 impl Loops {
@@ -57,17 +85,24 @@ impl Loops {
     }
 
     /// From any thread that is no loop: waits while too much is under way. What waits here is told to `course`.
-    pub fn run(&self, course: Option<&Course>, work: impl Future<Output = ()> + Send + 'static) {
+    pub fn run(&self, sort: Sort, course: Option<&Course>, work: impl Future<Output = ()> + Send + 'static) {
+        let permits = match sort {
+            Sort::Request => &self.permits.under_way,
+            Sort::Forget => &self.permits.forgotten,
+        };
         // First: what was tried may hold a lock that all those wait for which could give a permit back.
-        let permit = match self.under_way.try_acquire_owned(1) {
-            Some(permit) => Ok(permit),
+        let permit = match permits.try_acquire_owned(1) {
+            Some(permit) => Some(permit),
             None => self.visitor.visit(|| {
                 let _front = course.map(|course| course.open(Stage::Front));
-                wait_for(self.under_way.acquire_owned(1))
+                match wait_for(select(pin!(permits.acquire_owned(1)), pin!(self.permits.over.wait()))) {
+                    Either::Left((permit, _)) => permit.ok(),
+                    Either::Right(_) => None,
+                }
             }),
         };
-        // At the end the permits are closed; the work is dropped, and its reply says that it was not done.
-        let Ok(permit) = permit else { return };
+        // At the end the work is dropped, and its reply says that it was not done.
+        let Some(permit) = permit else { return };
         let core = self.next.load(Ordering::Relaxed) % self.visitor.cores();
         let work: Pending<()> = match self.domain.clone() {
             // The domain is told, and the reply says that it was not done.
@@ -91,7 +126,13 @@ impl Loops {
 impl Serving {
     /// Waits until everything that was sent is done; all senders must be gone.
     pub async fn finish(self) {
-        drop(self.under_way.acquire(AT_ONCE).await);
+        drop(self.0.under_way.acquire(AT_ONCE).await);
+        drop(self.0.forgotten.acquire(FORGOTTEN).await);
+    }
+
+    /// To be set when the kernel wants no answers any more: what waits for its turn is given up.
+    pub fn over(&self) -> Arc<Event> {
+        self.0.over.clone()
     }
 }
 
@@ -113,15 +154,24 @@ fn wait_for<T>(work: impl Future<Output = T>) -> T {
     }
 }
 
-/// Does something that may block, on a thread of its own, and waits for it without blocking.
+/// Does something that may block, on a thread of its own, and waits for it without blocking; also for a thread, where there
+/// are as many as may be.
 ///
 /// # Panics
 /// When the thread does: the panic was printed there.
 pub(crate) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, wait) = world::sync::oneshot::channel();
-    std::thread::spawn(move || {
-        let _ = done.send(work());
-    });
+    let job = Arc::new(Mutex::new(Some((work, done))));
+    let body = move || {
+        let taken = job.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((work, done)) = taken {
+            let _ = done.send(work());
+        }
+    };
+    while std::thread::Builder::new().spawn(body.clone()).is_err() {
+        world::sleep(NEXT_TRY).await;
+    }
+    drop(body);
     wait.await.expect("what was done aside did not panic")
 }
 
@@ -135,7 +185,6 @@ pub(crate) async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + '
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
-    use std::time::Duration;
 
     /// One that panics costs itself alone; one that waits goes on as a task, woken by whatever it began to wait for when
     /// it was tried.
@@ -149,7 +198,7 @@ mod tests {
             let sender = aside(move || {
                 for i in 0..300 {
                     let (sum, gate) = (sum.clone(), gate.clone());
-                    loops.run(None, async move {
+                    loops.run(Sort::Request, None, async move {
                         match i {
                             150 => panic!("one request of many"),
                             299 => gate.set(),
@@ -180,7 +229,7 @@ mod tests {
             let sender = aside(move || {
                 for i in 0..=AT_ONCE {
                     let (go, held) = (go.clone(), held.clone());
-                    loops.run(None, async move {
+                    loops.run(Sort::Request, None, async move {
                         if i < AT_ONCE {
                             go.wait().await;
                         }
@@ -199,6 +248,45 @@ mod tests {
         });
     }
 
+    /// With as much under way as may be, all of which waits: what the kernel forgets goes on, and the end lets the sender go.
+    #[test]
+    fn what_waits_for_ever_holds_up_neither_what_is_forgotten_nor_the_end() {
+        linux::block_on(async {
+            let (loops, serving) = start(None);
+            let (gate, over) = (Arc::new(world::sync::Event::new()), serving.over());
+            let open = gate.clone();
+            let (told, tell) = (Arc::new(AtomicU64::new(0)), over.clone());
+            let seen = told.clone();
+            let sender = aside(move || {
+                for _ in 0..AT_ONCE {
+                    let gate = gate.clone();
+                    loops.run(Sort::Request, None, async move { gate.wait().await });
+                }
+                for _ in 0..2 * AT_ONCE {
+                    let (gate, told) = (gate.clone(), told.clone());
+                    loops.run(Sort::Forget, None, async move {
+                        told.fetch_add(1, Ordering::Relaxed);
+                        gate.wait().await;
+                    });
+                }
+                loops.run(Sort::Request, None, async { panic!("there is no room for it") });
+            });
+            world::spawn(async move {
+                world::sleep(Duration::from_millis(50)).await;
+                tell.set();
+            });
+            assert!(world::timeout(Duration::from_secs(20), sender).await.is_some(), "it waits for a permit");
+            assert_eq!(seen.load(Ordering::Relaxed), 2 * AT_ONCE as u64);
+            let mut finish = pin!(serving.finish());
+            assert!(
+                world::timeout(Duration::from_millis(20), &mut finish).await.is_none(),
+                "all of it is under way"
+            );
+            open.set();
+            finish.await;
+        });
+    }
+
     /// What waits for nothing is done on the thread that brought it, without a loop.
     #[test]
     fn what_need_not_wait_is_done_where_it_came_from() {
@@ -206,10 +294,9 @@ mod tests {
             let (loops, serving) = start(None);
             let (here, there) = aside(move || {
                 let (tell, told) = std::sync::mpsc::channel();
-                loops.run(
-                    None,
-                    async move { tell.send(std::thread::current().id()).expect("somebody listens") },
-                );
+                loops.run(Sort::Request, None, async move {
+                    tell.send(std::thread::current().id()).expect("somebody listens")
+                });
                 (std::thread::current().id(), told.try_recv())
             })
             .await;
@@ -228,7 +315,7 @@ mod tests {
             let sender = aside(move || {
                 for i in 0..5000 {
                     let sum = sum.clone();
-                    loops.run(None, async move {
+                    loops.run(Sort::Request, None, async move {
                         if i % 100 == 0 {
                             world::sleep(Duration::from_millis(2)).await;
                         }

@@ -26,6 +26,14 @@ use zpl::FileSystem;
 /// How long a connection that was aborted may take to say so.
 const GOODBYE: Duration = Duration::from_secs(10);
 
+/// How often, and how often tried, a mount is taken back that could not be served.
+const GIVE_UP_EACH: Duration = Duration::from_millis(200);
+const GIVE_UP_TRIES: usize = 50;
+
+/// Why a file system that is unmounted stays.
+pub const ELSEWHERE: &str = "it is mounted here no more, but lives on where this process does not see it: in a mount namespace of \
+    other processes, as a container has one, or while files of it are open; 'zfs unmount -f' ends it there";
+
 /// How many file systems were mounted.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
@@ -36,10 +44,14 @@ pub struct Mount {
     served: Arc<Served>,
     /// Set when the session's threads have ended.
     ended: Arc<Event>,
+    /// The number of a device that its files have.
+    device: u64,
     /// The kernel's number of the connection.
     connection: u32,
     /// Which of all mounts of this process it is.
     number: u64,
+    /// To be set when the kernel wants no answers any more.
+    over: Arc<Event>,
     running: Mutex<Option<(Threads, Serving, linux::own::Served)>>,
     /// Set when all requests are done and the files given back.
     finished: Arc<Event>,
@@ -59,8 +71,8 @@ pub async fn mount(fs: FileSystem, dataset: Arc<dyn Dataset>, at: &Path, options
     let (place, told, gone) = (at.to_path_buf(), served.clone(), ended.clone());
     let failed =
         |place: &Path, e: std::io::Error| Error::new(Kind::Io, "mount").at(place.display()).because(e);
-    let overlay = options.overlay;
-    apart(move || place::prepare(&place, overlay)).await?;
+    let (overlay, needed) = (options.overlay, options.needed.clone());
+    apart(move || place::prepare(&place, overlay, &needed)).await?;
     let (place, how, cores) = (at.to_path_buf(), options.clone(), world::cores());
     // The kernel has just been told of the place, and need not ask for it.
     let begun = aside(move || {
@@ -75,7 +87,7 @@ pub async fn mount(fs: FileSystem, dataset: Arc<dyn Dataset>, at: &Path, options
             let session = Session::new(told, loops, gone, can);
             transport::start(session, &device, cores, can & init::OVER_IO_URING != 0)
         };
-        begun().inspect_err(|_| drop(place::unmount(&place, true))).map(|threads| (threads, device.clone()))
+        begun().inspect_err(|_| give_up(&place)).map(|threads| (threads, device.clone()))
     });
     let (threads, device) = begun.await.map_err(|e| failed(at, e))?;
     let place = at.to_path_buf();
@@ -97,8 +109,22 @@ pub async fn mount(fs: FileSystem, dataset: Arc<dyn Dataset>, at: &Path, options
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let connection = rustix::fs::minor(number_of);
     let _ = device.connection.set(connection);
+    drop(device);
+    let over = serving.over();
     let running = Mutex::new(Some((threads, serving, own)));
-    Ok(Mount { at: at.into(), options, served, ended, connection, number, running, finished: Arc::default() })
+    let (at, finished) = (at.into(), Arc::default());
+    let device = number_of;
+    Ok(Mount { at, options, served, ended, device, connection, number, over, running, finished })
+}
+
+/// Unmounts what could not be served. What is wrong may be that nothing can be started: fusermount3 neither, for a while.
+fn give_up(place: &Path) {
+    for _ in 0..GIVE_UP_TRIES {
+        if place::unmount(place, true).is_ok() {
+            return;
+        }
+        std::thread::sleep(GIVE_UP_EACH);
+    }
 }
 
 /// Lets the kernel read ahead by whole requests; it begins with an eighth of one. Only root may say so.
@@ -168,12 +194,16 @@ impl Mount {
     pub async fn unmount(&self, force: bool) -> Result<()> {
         if !self.has_ended() {
             if self.is_hidden().await {
-                // Unless another process has just unmounted it.
-                return match world::timeout(GOODBYE, self.ended.wait()).await {
-                    Some(()) => self.given_back().await,
-                    None => Err(Error::new(Kind::Io, "unmount")
-                        .at(self.at.display())
-                        .because("another file system is mounted over it: unmount that first")),
+                return match self.lives_elsewhere().await {
+                    true => self.unmount_elsewhere(force).await,
+                    // Unless another process has just unmounted it.
+                    false => match world::timeout(GOODBYE, self.ended.wait()).await {
+                        Some(()) => self.given_back().await,
+                        None => Err(self.stays_because(
+                            Kind::Io,
+                            "another file system is mounted over it: unmount that first",
+                        )),
+                    },
                 };
             }
             if force {
@@ -195,18 +225,48 @@ impl Mount {
             apart(move || {
                 place::unmount(&at, force)?;
                 if let Some(kernel) = kernel.filter(|_| force) {
-                    kernel.abort();
+                    // Where that is not allowed, unmounting by force has done it as a rule.
+                    let _ = kernel.abort();
                 }
                 Ok(())
             })
             .await?;
+            if force {
+                self.over.set();
+            }
             if world::timeout(GOODBYE, self.ended.wait()).await.is_none() {
-                return Err(Error::new(Kind::Busy, "unmount")
-                    .at(self.at.display())
-                    .because("somebody uses it"));
+                return Err(match self.lives_elsewhere().await {
+                    true => self.stays_because(Kind::Invalid, ELSEWHERE),
+                    false => self.stays_because(Kind::Busy, "somebody uses it"),
+                });
             }
         }
         self.given_back().await
+    }
+
+    /// Nothing is left here to be unmounted; by force the connection is ended for those who still have it.
+    async fn unmount_elsewhere(&self, force: bool) -> Result<()> {
+        let mut why = ELSEWHERE.to_string();
+        if force && let Some(kernel) = self.served.kernel.get().cloned() {
+            if let Err(e) = aside(move || kernel.abort()).await {
+                why = format!("{why}; its connection cannot be ended ({e})");
+            }
+            self.over.set();
+        }
+        match world::timeout(GOODBYE, self.ended.wait()).await {
+            Some(()) => self.given_back().await,
+            None => Err(self.stays_because(Kind::Invalid, &why)),
+        }
+    }
+
+    fn stays_because(&self, kind: Kind, why: &str) -> Error {
+        Error::new(kind, "unmount").at(self.at.display()).because(why.to_string())
+    }
+
+    /// It is mounted nowhere that this process sees, and has not ended.
+    pub async fn lives_elsewhere(&self) -> bool {
+        let device = self.device;
+        !apart(move || place::is_mounted_here(device)).await && !self.has_ended()
     }
 
     async fn given_back(&self) -> Result<()> {

@@ -132,11 +132,27 @@ pub(crate) fn unmount(at: &Path, force: bool) -> Result<()> {
     }
 }
 
-/// Makes the directory that is mounted on. Without `overlay` it must be empty. Blocks.
-pub(crate) fn prepare(at: &Path, overlay: bool) -> Result<()> {
+/// Whether a file system with this number of a device is mounted anywhere that this process sees; where the kernel does not
+/// say, it is. Blocks.
+pub(crate) fn is_mounted_here(device: u64) -> bool {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    match std::fs::read_to_string("/proc/self/mountinfo") {
+        Ok(mounts) => mounts.lines().any(|line| line.split(' ').nth(2) == Some(&format!("{major}:{minor}"))),
+        Err(_) => true,
+    }
+}
+
+/// Makes the directory that is mounted on. Without `overlay` it must be empty, and nothing that is `needed` may lie in it or
+/// below. Blocks.
+pub(crate) fn prepare(at: &Path, overlay: bool, needed: &[PathBuf]) -> Result<()> {
     let failed = |e: io::Error| Error::new(Kind::Io, "use mount point").at(at.display()).because(e);
     detach_dead(at)?;
     std::fs::create_dir_all(at).map_err(failed)?;
+    let real = at.canonicalize().map_err(failed)?;
+    if let Some(needed) = needed.iter().find(|needed| is_in_the_way(needed, &real)) {
+        let why = format!("it would hide {}, which the daemon itself needs", needed.display());
+        return Err(Error::new(Kind::Invalid, "use mount point").at(at.display()).because(why));
+    }
     if !overlay && std::fs::read_dir(at).map_err(failed)?.next().is_some() {
         return Err(Error::new(Kind::Busy, "use mount point")
             .at(at.display())
@@ -145,9 +161,46 @@ pub(crate) fn prepare(at: &Path, overlay: bool) -> Result<()> {
     Ok(())
 }
 
+/// Whether a directory, by its path without links, is passed on the way to `path`, by its links or without.
+fn is_in_the_way(path: &Path, directory: &Path) -> bool {
+    let Ok(path) = std::path::absolute(path) else { return false };
+    let real = |path: &Path| path.canonicalize().is_ok_and(|real| real.starts_with(directory));
+    // What is not there may come: a device that is away.
+    path.starts_with(directory) || path.ancestors().any(real)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_on_the_way_to_what_is_needed_is_not_mounted_over() {
+        let root =
+            std::env::temp_dir().canonicalize().unwrap().join(format!("cenote-way-{}", std::process::id()));
+        let at = |name: &str| root.join(name);
+        std::fs::create_dir_all(at("home/disks")).unwrap();
+        std::fs::create_dir_all(at("links")).unwrap();
+        std::os::unix::fs::symlink(at("home"), at("links/home")).unwrap();
+        for (needed, place, is_refused) in [
+            ("home", "home", true),
+            ("home", "", true),
+            ("home/disks/gone", "home/disks", true),
+            ("links/home/disks", "home", true),
+            ("links/home/disks", "links", true),
+            ("home", "links/home", true),
+            ("home", "home/disks", false),
+            ("home", "beside", false),
+            ("home/disks", "home/mnt", false),
+        ] {
+            let prepared = prepare(&at(place), true, &[at(needed)]);
+            assert_eq!(prepared.is_err(), is_refused, "{needed} with {place}: {prepared:?}");
+            if let Err(e) = prepared {
+                let shown = at(needed).display().to_string();
+                assert!(e.to_string().contains(&format!("it would hide {shown}")), "{e}");
+            }
+        }
+        std::fs::remove_dir_all(&root).unwrap();
+    }
 
     /// "Permission denied" alone sent people to the rights of the mount point.
     #[test]

@@ -13,7 +13,7 @@
 use crate::answer::{Answer, Received};
 use crate::attr::{Attr, kind_bits};
 use crate::errno::Result;
-use crate::loops::Loops;
+use crate::loops::{Loops, Sort};
 use crate::nodes::{CONTROL, SNAPSHOTS};
 use crate::served::{Asker, BELIEVED, IO_MAX, New, Reading, Served, Setting, Writing};
 use crate::timing::{Moved, Timing};
@@ -101,12 +101,13 @@ impl Session {
         F: Future<Output: Moved> + Send + 'static,
     {
         let served = self.served.clone();
+        let sort = if event.op == Op::Forget { Sort::Forget } else { Sort::Request };
         let Some(timing) = Timing::begin((&served.probe, &served.stages), &self.loops) else {
             let work = work(served);
-            return self.loops.run(None, async move { drop(work.await) });
+            return self.loops.run(sort, None, async move { drop(work.await) });
         };
         let (course, work) = (timing.course(), work(served.clone()));
-        self.loops.run(course.as_ref(), async move {
+        self.loops.run(sort, course.as_ref(), async move {
             let file = served.called(event.object);
             let event = probe::Event { file: file.as_ref(), ..event };
             timing.tell((&served.probe, &served.stages), event, work).await;

@@ -74,7 +74,7 @@ impl Timing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loops::{self, AT_ONCE, aside};
+    use crate::loops::{self, AT_ONCE, Sort, aside};
     use probe::{Family, Hub, Key, Opened, Recording};
     use std::sync::Arc;
     use std::time::Duration;
@@ -122,7 +122,7 @@ mod tests {
         let course = timing.course().expect("stages are open");
         begun(course.clone());
         let told = told.clone();
-        loops.run(Some(&course), async move {
+        loops.run(Sort::Request, Some(&course), async move {
             timing.tell((&told.0, &told.1), Event::default(), work).await;
         });
     }
@@ -167,7 +167,7 @@ mod tests {
             let session = world::spawn(aside(move || {
                 for _ in 0..AT_ONCE {
                     let gate = gate.clone();
-                    told.2.run(None, async move { gate.wait().await });
+                    told.2.run(Sort::Request, None, async move { gate.wait().await });
                 }
                 ask(&told, |course| begun.send(course).unwrap(), async {});
             }));

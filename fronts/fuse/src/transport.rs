@@ -183,7 +183,7 @@ fn serve_ring(
     };
     if served.is_err() {
         // Requests of these cores would never be answered.
-        device.abort();
+        let _ = device.abort();
     }
 }
 

@@ -8,7 +8,7 @@ use crate::in_use::processes_at;
 use crate::pools::{Access, Open};
 use api::{ApiError, ErrorKind, Mount, Mounted, Reply, Result, Unmount};
 use dsl::props::Types;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use units::{Error, Kind};
 
@@ -57,7 +57,11 @@ impl Appliance {
             if let Some(mount) = known
                 && mount.stays().await
             {
-                let message = format!("cannot mount '{dataset}': filesystem already mounted");
+                let why = match mount.lives_elsewhere().await {
+                    true => fuse::ELSEWHERE,
+                    false => "filesystem already mounted",
+                };
+                let message = format!("cannot mount '{dataset}': {why}");
                 return Err(ApiError::new(ErrorKind::Exists, message));
             }
             self.check_hides_none(dataset, &plan.at, asked.overlay)?;
@@ -156,12 +160,20 @@ impl Appliance {
             record_size: plan.record_size,
             hub: self.hub().clone(),
         };
-        let mount = fuse::mount(fs, Arc::new(facts), &plan.at, plan.options).await.map_err(|e| failed(&e))?;
+        let needed = self.needed_paths().await;
+        let options = fuse::Options { needed, ..plan.options };
+        let mount = fuse::mount(fs, Arc::new(facts), &plan.at, options).await.map_err(|e| failed(&e))?;
         let mount = Arc::new(mount);
         self.0.mounts.lock().insert(dataset.into(), mount.clone());
         world::spawn(self.clone().watch(dataset.to_string(), mount));
         self.remember_mounts();
         Ok(())
+    }
+
+    /// What the daemon opens by its path while it runs: its home, and the devices of all pools.
+    async fn needed_paths(&self) -> Vec<PathBuf> {
+        let devices = self.0.pools.lock().await.devices();
+        std::iter::once(self.0.config.home.dir().into()).chain(devices).collect()
     }
 
     /// It may be unmounted from outside: then it is given back, and not remembered.

@@ -7,6 +7,7 @@ use crate::shares::LunIndex;
 use api::{ApiError, ErrorKind};
 use pool::Pool;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::Guid;
 use vdev::label::read::Owner;
@@ -72,6 +73,11 @@ impl Pools {
     pub fn names(&self) -> Vec<String> {
         let here = self.0.iter().filter(|(_, entry)| !matches!(entry.state, State::Leaving));
         here.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Where the devices of all of them are, or were.
+    pub fn devices(&self) -> Vec<PathBuf> {
+        self.0.values().flat_map(|entry| &entry.known.devices).map(PathBuf::from).collect()
     }
 
     /// The pool, if it is open for that.

@@ -39,6 +39,7 @@ pub fn trials() -> Vec<Trial> {
         trial("what_users_take_is_shown_and_limited_from_the_start", &[FUSE, ROOT], shared_out),
         trial("long_names_are_made_and_found_through_a_mount", &[FUSE, ROOT], long_names),
         trial("a_snapshot_that_took_the_name_of_another_is_seen_at_once", &[FUSE, ROOT], same_name),
+        trial("nothing_is_mounted_over_what_the_daemon_needs_itself", &[FUSE, ROOT], not_over_the_home),
         trial("what_is_mounted_is_not_hidden_below_what_is_mounted_later", &[FUSE, ROOT], not_hidden),
         trial("snapshots_are_listed_as_they_are", &[FUSE, ROOT], snapshots_listed),
         trial("one_spelling_of_a_name_is_all_of_them_at_once", &[FUSE, ROOT], spellings),
@@ -515,6 +516,35 @@ fn not_hidden() {
     assert_eq!(std::fs::read_to_string(at.join("c/file")).unwrap(), "here");
     home.run("zfs unmount tank/p");
     home.run("zpool export tank");
+    daemon.end();
+}
+
+/// A file system over the daemon's home, or over the files of a pool, would have the daemon wait for itself.
+fn not_over_the_home() {
+    let home = Home::with_pool();
+    let devices = home.scratch.join("devices");
+    fs::create_dir(&devices).unwrap();
+    let device = devices.join("other");
+    fs::File::create(&device).unwrap().set_len(128 << 20).unwrap();
+    home.run(&format!("zpool create -m none other {}", device.display()));
+    let linked = home.scratch.join("linked");
+    std::os::unix::fs::symlink(home.dir(), &linked).unwrap();
+    let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
+    for (number, place) in [home.dir(), home.scratch.path().to_path_buf(), linked, devices].iter().enumerate()
+    {
+        home.run(&format!("zfs create -u -o mountpoint={} tank/p{number}", place.display()));
+        let said = home.fails(&format!("zfs mount tank/p{number}"), 1);
+        assert!(said.contains("it would hide ") && said.contains("which the daemon itself needs"), "{said}");
+        home.run("zpool status");
+    }
+    let inside = home.dir().join("inside");
+    home.run(&format!("zfs create -u -o mountpoint={} tank/inside", inside.display()));
+    home.run("zfs mount tank/inside");
+    std::fs::write(inside.join("file"), "here").unwrap();
+    home.run("zfs unmount tank/inside");
+    for pool in ["tank", "other"] {
+        home.run(&format!("zpool export {pool}"));
+    }
     daemon.end();
 }
 

@@ -1,7 +1,7 @@
 //! Clients that die, and unmounting what is in use.
 
 use crate::bench::{Bench, NEEDS};
-use interop::harness::{Trial, trial};
+use interop::harness::{Need, Trial, trial};
 use interop::programs::command;
 use rustix::io::Errno;
 use std::fs::File;
@@ -10,11 +10,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
+    let namespaces = [&NEEDS[..], &[Need::Program("unshare")]].concat();
     vec![
         trial("a_client_that_is_killed_while_it_writes_leaves_a_good_file_system", &NEEDS, killed),
         trial("what_is_in_use_is_unmounted_by_force_alone", &NEEDS, busy),
         trial("requests_that_wait_for_ever_do_not_keep_it_mounted", &NEEDS, stuck),
         trial("somebody_else_may_unmount_it", &NEEDS, elsewhere),
+        trial("what_lives_on_in_another_namespace_is_ended_by_force", &namespaces, other_namespace),
+        trial("what_lives_on_while_a_file_is_open_is_ended_by_force", &NEEDS, detached),
         trial("a_directory_with_something_in_it_is_mounted_over_only_if_that_is_allowed", &NEEDS, overlay),
     ]
 }
@@ -91,6 +94,41 @@ fn elsewhere() {
     // The program notices, and gives everything back.
     assert!(!bench.stays());
     bench.unmount(false).unwrap();
+    bench.mount();
+    assert_eq!(std::fs::read_to_string(bench.root().join("f")).unwrap(), "kept");
+}
+
+/// As a container has it that was made while it was mounted: unmounting takes it away here, and not there.
+fn other_namespace() {
+    let bench = Bench::new();
+    std::fs::write(bench.root().join("f"), "kept").unwrap();
+    let mut container = command("unshare");
+    container.args(["--mount", "--propagation", "private", "sleep", "100"]);
+    let mut container = container.spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    lives_on(&bench);
+    container.kill().unwrap();
+    container.wait().unwrap();
+}
+
+fn detached() {
+    let bench = Bench::new();
+    std::fs::write(bench.root().join("f"), "kept").unwrap();
+    let held = File::open(bench.root().join("f")).unwrap();
+    interop::programs::run(command("umount").arg("-l").arg(bench.root()));
+    lives_on(&bench);
+    drop(held);
+}
+
+/// It is unmounted, and has not ended; what says so names the way out, which is one.
+fn lives_on(bench: &Bench) {
+    for _ in 0..2 {
+        let said = bench.unmount(false).unwrap_err();
+        let why = said.cause().map_or_else(String::new, |why| why.to_string());
+        assert!(why.contains("lives on") && why.contains("'zfs unmount -f' ends it there"), "{said}: {why}");
+        assert!(!bench.root().join("f").exists());
+    }
+    bench.unmount(true).unwrap();
     bench.mount();
     assert_eq!(std::fs::read_to_string(bench.root().join("f")).unwrap(), "kept");
 }
