@@ -17,6 +17,9 @@ pub trait Blocks: Send + Sync {
 
     fn block_size(&self) -> usize;
 
+    /// How many blocks there are, holes among them.
+    fn block_count(&self) -> u64;
+
     /// One whole block; zeros where none was ever written.
     fn read_block(&self, blkid: u64) -> impl Future<Output = Result<Buf>> + Send;
 

@@ -57,6 +57,9 @@ enum Plain {
     Free = 253,
 }
 
+/// The kind of the others.
+const ENTRY: u8 = 252;
+
 /// How many chunks an array of so many bytes takes.
 pub(crate) fn chunks_for(bytes: usize) -> usize {
     bytes.div_ceil(ARRAY)
@@ -95,6 +98,19 @@ pub(crate) fn turn(bytes: &mut [u8]) {
 impl Leaf<Buf> {
     /// Opens the leaf that a lookup of `hash` came to.
     pub fn open(bytes: Buf, hash: u64) -> Result<Leaf<Buf>> {
+        let leaf = Leaf::of(bytes)?;
+        if prefix_of(hash, leaf.prefix_len()) != leaf.prefix() {
+            return Err(Error::corrupt(format!(
+                "ZAP leaf of prefix {:x}/{} where hash {hash:x} leads",
+                leaf.prefix(),
+                leaf.prefix_len()
+            )));
+        }
+        Ok(leaf)
+    }
+
+    /// Opens a leaf of whatever hashes.
+    pub fn of(bytes: Buf) -> Result<Leaf<Buf>> {
         let (kind, bytes) = crate::block::open(bytes)?;
         let shift = bytes.len().ilog2();
         if kind != ZapBlock::Leaf || !bytes.len().is_power_of_two() || !SHIFTS.contains(&shift) {
@@ -104,11 +120,8 @@ impl Leaf<Buf> {
         let leaf = Leaf { bytes, header, shift, geometry: LeafGeometry::new(shift) };
         let len = leaf.prefix_len();
         // The bits that choose the bucket come after the prefix and must exist.
-        if len > 64 - leaf.geometry.hash_shift() || prefix_of(hash, len) != leaf.prefix() {
-            return Err(Error::corrupt(format!(
-                "ZAP leaf of prefix {:x}/{len} where hash {hash:x} leads",
-                leaf.prefix()
-            )));
+        if len > 64 - leaf.geometry.hash_shift() || leaf.prefix() >> len != 0 {
+            return Err(Error::corrupt(format!("ZAP leaf of prefix {:x}/{len}", leaf.prefix())));
         }
         Ok(leaf)
     }
@@ -273,6 +286,13 @@ impl<B: Deref<Target = [u8]>> Leaf<B> {
             left = left.checked_sub(1).ok_or_else(|| Error::corrupt("ZAP leaf: more entries than chunks"))?;
             entry
         })
+    }
+
+    /// Every chunk that is an entry, whether a chain leads to it or not.
+    pub fn entry_chunks(&self) -> impl Iterator<Item = Result<EntryChunk>> {
+        let chunks = 0..self.geometry.chunks() as u16;
+        let is_entry = |chunk: &u16| self.bytes[self.geometry.chunk_offset(*chunk)] == ENTRY;
+        chunks.filter(is_entry).map(|chunk| self.entry(chunk))
     }
 
     pub fn key_of(&self, entry: &EntryChunk, rules: &Rules) -> Result<OwnedKey> {

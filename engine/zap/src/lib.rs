@@ -42,6 +42,7 @@ mod micro;
 mod normalize;
 mod object;
 mod read;
+mod salvage;
 mod unicode5;
 mod value;
 mod write;
@@ -54,6 +55,7 @@ pub use cursor::{Cursor, Page};
 pub use key::{Key, LONG_NAME_MAX, Match, NAME_MAX, OwnedKey, int_name};
 pub use normalize::Normalization;
 pub use ondisk::zap::ZapFlags;
+pub use salvage::{Gap, Salvaged};
 pub use value::{Entry, Found, VALUE_MAX, Value};
 
 use hash::Rules;

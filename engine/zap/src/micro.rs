@@ -164,10 +164,15 @@ impl Micro {
         found.filter(|s| s.as_ref().is_ok_and(|s| needle.matches_name(s.name))).count()
     }
 
+    /// Where an entry stands in a listing.
+    pub fn position(&self, slot: &Slot<'_>) -> Cursor {
+        Cursor { hash: self.rules.hash(Key::Name(slot.name)), cd: slot.cd }
+    }
+
     /// All entries in listing order.
     pub fn sorted(&self) -> Result<Vec<(Cursor, Slot<'_>)>> {
-        let position = |slot: Slot<'_>| Cursor { hash: self.rules.hash(Key::Name(slot.name)), cd: slot.cd };
-        let mut all: Vec<_> = self.slots().map(|s| s.map(|s| (position(s), s))).collect::<Result<_>>()?;
+        let mut all: Vec<_> =
+            self.slots().map(|s| s.map(|s| (self.position(&s), s))).collect::<Result<_>>()?;
         all.sort_by_key(|(at, _)| *at);
         Ok(all)
     }

@@ -17,6 +17,10 @@ impl Blocks for Object {
         Object::block_size(self) as usize
     }
 
+    fn block_count(&self) -> u64 {
+        self.attrs().max_blkid.saturating_add(1)
+    }
+
     async fn read_block(&self, blkid: u64) -> Result<Buf> {
         Object::read_block(self, blkid).await
     }

@@ -218,7 +218,7 @@ impl<S: Blocks> Zap<S> {
 }
 
 impl<S: Blocks> Opened<'_, S> {
-    fn rules(&self) -> Rules {
+    pub(crate) fn rules(&self) -> Rules {
         match self {
             Opened::Micro(names) => names.micro.rules(),
             Opened::Fat(fat) => *fat.rules(),
@@ -242,7 +242,12 @@ async fn page_of_fat<S: Blocks>(fat: &Fat<'_, S>, from: Cursor, limit: usize) ->
     let mut next = Some(from);
     // Each turn takes a leaf, and leaves follow one another in order of their prefix: the way ends.
     while let Some(from) = next.filter(|_| entries.len() < limit) {
-        let (listed, next_leaf) = fat.list(from).await?;
+        let (listed, next_leaf) = match fat.list(from).await {
+            Ok(listed) => listed,
+            // What comes before the damage is given; the error is that of the page which starts with it.
+            Err(_) if !entries.is_empty() => break,
+            Err(e) => return Err(e),
+        };
         next = next_leaf;
         for (behind, entry) in listed {
             if entries.len() == limit {

@@ -115,6 +115,10 @@ impl Blocks for Memory {
         self.0.lock().unwrap().block_size
     }
 
+    fn block_count(&self) -> u64 {
+        self.0.lock().unwrap().blocks.last_key_value().map_or(1, |(last, _)| last + 1)
+    }
+
     async fn read_block(&self, blkid: u64) -> Result<Buf> {
         let mut state = self.0.lock().unwrap();
         state.reads += 1;
@@ -179,6 +183,10 @@ impl<B: Blocks> Blocks for Arc<B> {
 
     fn block_size(&self) -> usize {
         B::block_size(self)
+    }
+
+    fn block_count(&self) -> u64 {
+        B::block_count(self)
     }
 
     async fn read_block(&self, blkid: u64) -> Result<Buf> {

@@ -108,6 +108,13 @@ impl Header {
         Ok(())
     }
 
+    /// Whether a block belongs to the pointer table, or to the one that it is growing into.
+    pub fn is_of_table(&self, blkid: u64) -> bool {
+        let PointerTable { first_block, blocks, next_first_block, .. } = self.table;
+        let is_of = |first: u64, count: u64| first > 0 && (first..first + count).contains(&blkid);
+        is_of(first_block, blocks) || is_of(next_first_block, 2 * blocks)
+    }
+
     pub fn block_size(&self) -> usize {
         1 << self.shift
     }

@@ -16,7 +16,7 @@ use world::Buf;
 /// A fat ZAP as block 0 shows it.
 #[derive(Debug)]
 pub(crate) struct Fat<'s, S> {
-    store: &'s S,
+    pub store: &'s S,
     block0: Buf,
     pub header: Header,
     /// Of the store.
@@ -80,24 +80,33 @@ impl<'s, S: Blocks> Fat<'s, S> {
             chunks.iter().map(read).collect::<Result<Vec<_>>>()
         };
         let entries = listed().map_err(|e| at_block(e, self.store, blkid))?;
-        let next = after(leaf.prefix(), leaf.prefix_len());
-        Ok((entries, next.map(|hash| Cursor { hash, cd: 0 })))
+        Ok((entries, behind(&leaf)))
     }
 
     async fn leaf_of(&self, hash: u64) -> Result<(u64, Leaf<Buf>)> {
+        let blkid = self.pointer_of(hash).await?;
+        let leaf = read_leaf(self.store, &self.header, blkid, hash).await?;
+        Ok((blkid, leaf))
+    }
+
+    /// The block of the leaf of a hash.
+    pub async fn pointer_of(&self, hash: u64) -> Result<u64> {
         let place = self.header.place_of(self.header.index_of(hash));
         let raw = if place.block == 0 {
             le::u64_at(&self.block0, place.offset)
         } else {
             le::u64_at(&read_block(self.store, &self.header, place.block).await?, place.offset)
         };
-        let blkid = leaf_pointer(raw, &self.header).map_err(|e| at_block(e, self.store, place.block))?;
-        let leaf = read_leaf(self.store, &self.header, blkid, hash).await?;
-        Ok((blkid, leaf))
+        leaf_pointer(raw, &self.header).map_err(|e| at_block(e, self.store, place.block))
     }
 }
 
-fn position(entry: &EntryChunk) -> Cursor {
+/// Where the leaf behind this one starts, if there is one.
+pub(crate) fn behind(leaf: &Leaf<Buf>) -> Option<Cursor> {
+    after(leaf.prefix(), leaf.prefix_len()).map(|hash| Cursor { hash, cd: 0 })
+}
+
+pub(crate) fn position(entry: &EntryChunk) -> Cursor {
     Cursor { hash: entry.phys.hash, cd: entry.phys.differentiator }
 }
 
@@ -112,7 +121,7 @@ pub(super) fn leaf_pointer(raw: u64, header: &Header) -> Result<u64> {
         .ok_or_else(|| Error::corrupt(format!("ZAP pointer to block {raw:#x} of {}", header.free_block)))
 }
 
-pub(super) async fn read_leaf<S: Blocks>(
+pub(crate) async fn read_leaf<S: Blocks>(
     store: &S,
     header: &Header,
     blkid: u64,
@@ -138,6 +147,6 @@ pub(super) async fn read_block<S: Blocks>(store: &S, header: &Header, blkid: u64
     Ok(bytes)
 }
 
-pub(super) fn at_block<S: Blocks>(error: Error, store: &S, blkid: u64) -> Error {
+pub(crate) fn at_block<S: Blocks>(error: Error, store: &S, blkid: u64) -> Error {
     error.at(format!("{} block {blkid}", store.name()))
 }

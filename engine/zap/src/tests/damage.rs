@@ -1,7 +1,8 @@
 //! Damaged and foreign blocks.
 
 use super::{Memory, Numbers, fat, micro, now};
-use crate::{Blocks, Cursor, Form, Key, Value, Zap, ZapFlags};
+use crate::{Blocks, Cursor, Form, Gap, Key, Value, Zap, ZapFlags};
+use std::ops::Range;
 use units::Kind;
 
 fn sample_fat(entries: u64) -> Zap<Memory> {
@@ -19,6 +20,7 @@ fn exercise(zap: &Zap<Memory>) {
     let _ = now(zap.lookup("name 7"));
     let _ = now(zap.entries());
     let _ = now(zap.page(Cursor { hash: 1 << 63, cd: 0 }, 5));
+    let _ = salvage(zap, 5);
     for n in 0..20u64 {
         let _ = now(zap.update(&(), format!("name {n}").as_str(), Value::text("changed")));
         let _ = now(zap.remove(&(), format!("name {}", n + 7).as_str()));
@@ -173,4 +175,137 @@ fn a_lookup_reads_three_blocks_at_most() {
     assert!(now(zap.contains("name 700")).unwrap());
     assert_eq!(zap.blocks().reads() - before, 3, "header, table, leaf");
     assert_eq!(now(zap.lookup(Key::from("absent"))).unwrap(), None);
+}
+
+/// The names that can be salvaged, in parts of at least so many, and the gaps.
+fn salvage(zap: &Zap<Memory>, at_least: usize) -> units::Result<(Vec<String>, Vec<Gap>)> {
+    let (mut names, mut gaps) = (Vec::new(), Vec::new());
+    let mut next = Some(0);
+    while let Some(from) = next {
+        let part = now(zap.salvage(from, at_least))?;
+        names.extend(part.entries.iter().map(|(entry, _)| entry.name().into_owned()));
+        gaps.extend(part.gaps);
+        assert!(part.next.is_none_or(|next| next > from), "the way ends");
+        next = part.next;
+    }
+    Ok((names, gaps))
+}
+
+fn names(zap: &Zap<Memory>) -> Vec<String> {
+    now(zap.entries()).unwrap().iter().map(|entry| entry.name().into_owned()).collect()
+}
+
+fn is_leaf(data: &[u8]) -> bool {
+    data[..8] == [0, 0, 0, 0, 0, 0, 0, 0x80]
+}
+
+/// A leaf that could not be read took all names behind it along: of a directory of 20,000, any number.
+#[test]
+fn a_damaged_leaf_costs_its_own_names() {
+    let zap = fat(512, ZapFlags::HASH64);
+    for n in 0..700u64 {
+        now(zap.insert(&(), format!("name {n}").as_str(), n)).unwrap();
+    }
+    let all = names(&zap);
+    assert!(salvage(&zap, 50).is_ok_and(|(whole, gaps)| whole == all && gaps.is_empty()));
+    let blocks = zap.blocks().blocks();
+    let leaves = blocks.iter().filter(|(_, data)| is_leaf(data));
+    let mut lost_in_all = 0;
+    for (blkid, data) in leaves {
+        zap.blocks().tamper(*blkid, |bytes| bytes.fill(0xab));
+        let legible: Vec<String> =
+            all.iter().filter(|name| now(zap.lookup(name.as_str())).is_ok()).cloned().collect();
+        lost_in_all += all.len() - legible.len();
+        let before = now(zap.page(Cursor::START, 1000)).map_or(0, |page| page.entries.len());
+        assert!(all[..before] == legible[..before], "what is before the damage comes with a page");
+        assert!(now(zap.entries()).is_err(), "but no listing comes to an end");
+        for at_least in [1, 50, 1000] {
+            let (found, gaps) = salvage(&zap, at_least).unwrap();
+            assert!(found == legible, "block {blkid}: {} names", found.len());
+            assert_eq!(gaps.len(), 1);
+            assert!(
+                gaps[0].why.to_string().contains(&format!("object 7 block {blkid}")),
+                "{:?}",
+                gaps[0].why
+            );
+        }
+        zap.blocks().replace(*blkid, data.clone());
+    }
+    assert_eq!(lost_in_all, 700, "each name was lost once");
+}
+
+/// Leaves say themselves of which hashes they are.
+#[test]
+fn a_damaged_header_or_table_costs_no_name() {
+    let zap = fat(512, ZapFlags::HASH64);
+    for n in 0..3000u64 {
+        now(zap.insert(&(), format!("name {n}").as_str(), n)).unwrap();
+    }
+    let all = names(&zap);
+    let blocks = zap.blocks().blocks();
+    let word = |i: usize| u64::from_le_bytes(blocks[&0][8 * i..][..8].try_into().unwrap());
+    let (first, count) = (word(2), word(3));
+    assert!(count > 1, "the table has blocks of its own");
+    // The header, any part of the table, all of it, and a table that leads to one leaf only or to nothing.
+    let mut cases: Vec<(Range<u64>, [u8; 8])> = vec![(0..1, [0xab; 8]), (first..first + count, [0xab; 8])];
+    cases.extend((first..first + count).map(|blkid| (blkid..blkid + 1, [0xab; 8])));
+    cases.push((first..first + count, blocks[&first][..8].try_into().unwrap()));
+    cases.push((first..first + count, [0; 8]));
+    for (spoiled, word) in cases {
+        for blkid in spoiled.clone() {
+            zap.blocks()
+                .tamper(blkid, |bytes| bytes.chunks_exact_mut(8).for_each(|w| w.copy_from_slice(&word)));
+        }
+        for at_least in [1, 100, 5000] {
+            let (found, gaps) = salvage(&zap, at_least).unwrap();
+            assert!(found == all && gaps.len() == 1, "{spoiled:?}: {} names, {gaps:?}", found.len());
+        }
+        spoiled.for_each(|blkid| zap.blocks().replace(blkid, blocks[&blkid].clone()));
+    }
+    // With all leaves gone there is one gap.
+    for (blkid, _) in blocks.iter().filter(|(_, data)| is_leaf(data)) {
+        zap.blocks().tamper(*blkid, |bytes| bytes.fill(0xab));
+    }
+    let (found, gaps) = salvage(&zap, 100).unwrap();
+    let leaves = blocks.values().filter(|data| is_leaf(data)).count() as u64;
+    assert_eq!((found.len(), gaps.len(), gaps[0].more), (0, 1, leaves - 1));
+    // With the header too there is nothing to go by.
+    zap.blocks().tamper(0, |bytes| bytes.fill(0xab));
+    assert!(salvage(&zap, 100).is_err());
+}
+
+#[test]
+fn an_entry_that_is_damaged_costs_itself() {
+    let zap = fat(1024, ZapFlags::HASH64);
+    for n in 0..8u64 {
+        now(zap.insert(&(), format!("name {n}").as_str(), n)).unwrap();
+    }
+    // A leaf of 1024 bytes has 32 buckets; entries are the chunks of kind 252, and where their names begin is at 4.
+    zap.blocks().tamper(1, |bytes| {
+        let chunk = bytes[48 + 64..].chunks_exact_mut(24).find(|chunk| chunk[0] == 252).unwrap();
+        chunk[4..6].fill(0xfe);
+    });
+    let (found, gaps) = salvage(&zap, 100).unwrap();
+    assert_eq!((found.len(), gaps.len(), gaps[0].more), (7, 1, 0));
+    assert!(now(zap.entries()).is_err());
+    // One that is none any more is counted, and one that no bucket leads to is there.
+    zap.blocks().tamper(1, |bytes| {
+        bytes[48..48 + 64].fill(0xff);
+        bytes[48 + 64..].chunks_exact_mut(24).find(|chunk| chunk[0] == 252).unwrap()[0] = 253;
+    });
+    let (found, gaps) = salvage(&zap, 100).unwrap();
+    assert_eq!((found.len(), gaps.len(), gaps[0].more), (7, 1, 0));
+    assert!(gaps[0].why.to_string().contains("7 of 8 entries"), "{:?}", gaps[0].why);
+}
+
+#[test]
+fn a_slot_of_a_micro_zap_that_is_damaged_costs_itself() {
+    let zap = micro();
+    for n in 0..5u64 {
+        now(zap.insert(&(), format!("name {n}").as_str(), n)).unwrap();
+    }
+    zap.blocks().tamper(0, |bytes| bytes[64 + 14..128].fill(b'x'));
+    let (found, gaps) = salvage(&zap, 100).unwrap();
+    assert_eq!((found.len(), gaps.len()), (4, 1));
+    assert!(found.iter().all(|name| name != "name 0"));
 }

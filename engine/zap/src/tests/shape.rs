@@ -230,6 +230,10 @@ impl Blocks for Slow {
         self.0.block_size()
     }
 
+    fn block_count(&self) -> u64 {
+        self.0.block_count()
+    }
+
     async fn read_block(&self, blkid: u64) -> Result<Buf> {
         world::yield_now().await;
         self.0.read_block(blkid).await
