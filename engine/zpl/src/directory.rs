@@ -9,12 +9,15 @@
 //!
 //! "." and ".." are not stored; a front that wants to show them does. A position in a listing is a number that stays good
 //! while the directory grows or shrinks, see [`zap::Cursor`].
+//!
+//! [`Node::list`] ends at what cannot be read, with an error: programs take what they are given for all that there is.
+//! [`Node::salvage`] goes on behind it and names the gaps, for those that say them.
 
 use crate::file_system::node::Node;
 use crate::refusal::Refusal;
 use crate::stat::FileKind;
 use units::{Error, Kind, ObjectId, Result};
-use zap::Value;
+use zap::{Entry, Gap, OwnedKey, Value};
 
 const OBJECT: u64 = (1 << 48) - 1;
 
@@ -35,6 +38,16 @@ pub struct Listing {
     pub entries: Vec<DirEntry>,
     /// Nothing comes behind them.
     pub is_end: bool,
+}
+
+/// A part of a directory that may be damaged.
+#[derive(Debug)]
+pub struct Salvaged {
+    pub entries: Vec<DirEntry>,
+    /// What cannot be read between them.
+    pub gaps: Vec<Gap>,
+    /// The cookie of the rest; `None` behind the last entry.
+    pub next: Option<u64>,
 }
 
 impl Node {
@@ -83,17 +96,39 @@ impl Node {
 
     /// Up to `limit` names from `cookie` on; 0 is the first.
     pub async fn list(&self, cookie: u64, limit: usize) -> Result<Listing> {
-        let listed = self.directory()?.page_by_cookie(cookie, limit).await.map_err(|e| self.place(e))?;
-        let mut entries = Vec::with_capacity(listed.0.len());
-        for (entry, cookie) in listed.0 {
-            let zap::OwnedKey::Name(name) = entry.key else {
-                return Err(self.place(Error::corrupt("directory whose keys are no names")));
-            };
-            let (object, kind) = target(&name, &entry.value).map_err(|e| self.place(e))?;
-            entries.push(DirEntry { name, object, kind, cookie });
+        let listed = self.directory()?.page_by_cookie(cookie, limit).await;
+        let (listed, mut is_end) = listed.map_err(|e| self.place(e))?;
+        let mut entries = Vec::with_capacity(listed.len());
+        for (entry, cookie) in listed {
+            match dir_entry(entry, cookie) {
+                Ok(entry) => entries.push(entry),
+                Err(e) if entries.is_empty() => return Err(self.place(e)),
+                // The names before it are given; the error is that of the part which starts with it.
+                Err(_) => {
+                    is_end = false;
+                    break;
+                }
+            }
         }
         self.read_ahead(cookie, &entries);
-        Ok(Listing { entries, is_end: listed.1 })
+        Ok(Listing { entries, is_end })
+    }
+
+    /// As [`Node::list`], around what cannot be read: at least so many names, if there are. Errors: none of the directory
+    /// can be read.
+    pub async fn salvage(&self, cookie: u64, at_least: usize) -> Result<Salvaged> {
+        let found = self.directory()?.salvage(cookie, at_least).await.map_err(|e| self.place(e))?;
+        let mut gaps: Vec<Gap> =
+            found.gaps.into_iter().map(|gap| Gap { why: self.place(gap.why), ..gap }).collect();
+        let mut entries = Vec::with_capacity(found.entries.len());
+        for (entry, cookie) in found.entries {
+            match dir_entry(entry, cookie) {
+                Ok(entry) => entries.push(entry),
+                Err(e) => gaps.push(Gap { why: self.place(e), more: 0 }),
+            }
+        }
+        self.read_ahead(cookie, &entries);
+        Ok(Salvaged { entries, gaps, next: found.next })
     }
 
     /// All names, in the order of listing. For directories that may be large, go by [`Node::list`].
@@ -135,6 +170,14 @@ impl Node {
 
 /// The longest target that an attribute can hold.
 const LINK_MAX: usize = 64 << 10;
+
+fn dir_entry(entry: Entry, cookie: u64) -> Result<DirEntry> {
+    let OwnedKey::Name(name) = entry.key else {
+        return Err(Error::corrupt("directory whose keys are no names"));
+    };
+    let (object, kind) = target(&name, &entry.value)?;
+    Ok(DirEntry { name, object, kind, cookie })
+}
 
 pub(crate) fn target(name: &[u8], value: &Value) -> Result<(ObjectId, Option<FileKind>)> {
     let odd = || Error::corrupt(format!("entry '{}': {value:?}", String::from_utf8_lossy(name)));

@@ -59,7 +59,7 @@ pub use access::{Credentials, Permissions};
 pub use acl::{Ace, Who};
 pub use acl_rules::rights;
 pub use create::{Accounting, NewFileSystem, create};
-pub use directory::{DirEntry, Listing};
+pub use directory::{DirEntry, Listing, Salvaged};
 pub use dmu::{Account, Direct};
 pub use file_system::node::{Node, NodeId};
 pub use file_system::write::{Changes, NewFile, Renaming, Replay, WriteOptions, Writing, XattrMode};
@@ -68,6 +68,7 @@ pub use quotas::Resource;
 pub use refusal::Refusal;
 pub use settings::{AclInherit, AclMode, AclType, Atime, Settings, Xattrs};
 pub use stat::{FileKind, Stat, Time};
+pub use zap::Gap;
 
 /// The object that everything else is found from.
 pub const MASTER_NODE: units::ObjectId = units::ObjectId(1);

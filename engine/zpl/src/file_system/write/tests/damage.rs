@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Xattrs;
+use zap::Value;
 
 /// More than any tree here has: a walk that sees more goes in circles.
 const SEEN_MAX: usize = 400;
@@ -320,6 +321,14 @@ fn directories_that_loop_are_errors_that_name_the_object() {
             drop(tx);
             let error = dir.list_all().await.map(|all| all.len()).unwrap_err();
             assert_eq!(error.kind(), Kind::Corrupt, "{fault}: {error}");
+            // Leaves are found without the table, and entries without their chain.
+            let salvaged = dir.salvage(0, 601).await.unwrap();
+            let gaps = usize::from(fault != "chain");
+            assert_eq!(
+                (salvaged.entries.len(), salvaged.gaps.len(), salvaged.next),
+                (600, gaps, None),
+                "{fault}"
+            );
             let wanted = format!("{}", object.id().0);
             assert!(error.to_string().contains(&wanted) && !error.to_string().contains('\n'), "{error}");
             let mut failed = 0;
@@ -333,6 +342,38 @@ fn directories_that_loop_are_errors_that_name_the_object() {
             object.write_block(&fs.begin(0).await.unwrap(), leaf, sound.1).unwrap();
             assert_eq!(dir.list_all().await.unwrap().len(), 600);
         }
+    });
+}
+
+/// One entry that leads nowhere took up to 4096 others along.
+#[test]
+fn an_entry_with_an_odd_value_costs_itself() {
+    with_files(|fs| async move {
+        let root = fs.root().await.unwrap();
+        let dir = root.create(b"dir", &NewFile::new(FileKind::Directory, 0o755)).await.unwrap();
+        for n in 0..40u32 {
+            let name = format!("name {n}");
+            dir.create(name.as_bytes(), &NewFile::new(FileKind::Fifo, 0o600)).await.unwrap();
+        }
+        let sound = dir.list_all().await.unwrap();
+        let odd = &sound[20];
+        let names = dir.directory().unwrap();
+        let word = names.lookup(&odd.name[..]).await.unwrap().unwrap();
+        for value in [Value::from(0), Value::from(1 << 48), Value::text("text"), Value::U64(Vec::new())] {
+            names.update(&fs.begin(0).await.unwrap(), &odd.name[..], value).await.unwrap();
+            // A listing gives what is before it, and is not whole for any reader.
+            let part = dir.list(0, 4096).await.unwrap();
+            assert_eq!((&part.entries[..], part.is_end), (&sound[..20], false));
+            assert_eq!(dir.list(part.entries[19].cookie, 4096).await.unwrap_err().kind(), Kind::Corrupt);
+            assert!(dir.list_all().await.is_err());
+            let salvaged = dir.salvage(0, 1).await.unwrap();
+            let others = sound.iter().filter(|entry| entry.name != odd.name);
+            assert!(salvaged.entries.iter().eq(others), "{:?}", salvaged.entries);
+            assert_eq!((salvaged.gaps.len(), salvaged.next), (1, None));
+            let why = salvaged.gaps[0].why.to_string();
+            assert!(why.contains(&*String::from_utf8_lossy(&odd.name)), "{why}");
+        }
+        names.update(&fs.begin(0).await.unwrap(), &odd.name[..], word).await.unwrap();
     });
 }
 
