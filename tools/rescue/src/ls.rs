@@ -9,7 +9,7 @@ use zpl::FileKind;
 pub async fn run(session: &mut Session, places: &[String], long: bool, recursive: bool) -> Result<()> {
     if places.is_empty() {
         for name in session.pools().await? {
-            session.output.line(name.as_bytes())?;
+            session.output.line(&text::name(name.as_bytes()))?;
         }
     }
     for place in places {
@@ -30,7 +30,8 @@ pub async fn run(session: &mut Session, places: &[String], long: bool, recursive
             if found.depth == 0 && is_directory {
                 continue;
             }
-            let name = if found.depth == 0 { place.as_bytes().to_vec() } else { text::name(&found.path) };
+            let name = if found.depth == 0 { place.as_bytes() } else { &found.path[..] };
+            let name = text::name(name);
             let line = if long { line(session, &found, name).await } else { name };
             session.output.line(&line)?;
         }

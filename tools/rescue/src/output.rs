@@ -1,5 +1,6 @@
 //! Where results, complaints and progress go.
 
+use crate::text;
 use std::fmt::{self, Display};
 use std::io::Write;
 use units::{Error, Kind, Result};
@@ -32,15 +33,16 @@ impl Output {
     /// Says what could not be done, and goes on.
     pub fn complain(&mut self, message: impl Display) {
         self.complaints += 1;
-        self.clear();
-        // The reader of the output is gone, and with it the place to report this.
-        let _ = writeln!(self.err, "{message}");
+        self.note(message);
     }
 
     /// Says something that is no fault.
     pub fn note(&mut self, message: impl Display) {
         self.clear();
-        let _ = writeln!(self.err, "{message}");
+        // Errors have names from the pool in them: here nothing gets past.
+        let line = text::path(message.to_string().as_bytes());
+        // An error means that the reader is gone, and with it the place to report this.
+        let _ = writeln!(self.err, "{line}");
     }
 
     pub fn print(&mut self, bytes: &[u8]) -> Result<()> {

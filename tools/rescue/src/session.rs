@@ -5,6 +5,7 @@
 
 use crate::output::Output;
 use crate::place;
+use crate::text;
 use std::path::PathBuf;
 use std::sync::Arc;
 use units::{Error, Kind, Result, Txg};
@@ -155,14 +156,14 @@ async fn search(places: &[PathBuf]) -> Result<Vec<Device>> {
     for place in places {
         if place.is_dir() {
             let listed = world::list_dir(place).await;
-            let cannot = |e| Error::new(Kind::Io, "look for pools in").at(place.display()).because(e);
+            let cannot = |e| Error::new(Kind::Io, "look for pools in").at(text::file(place)).because(e);
             devices.extend(listed.map_err(cannot)?.into_iter().map(Device::whole));
         } else if place.exists() {
             devices.push(Device::whole(place));
         } else {
             return Err(Error::invalid(format!(
                 "cannot look for pools in '{}': no such directory or device",
-                place.display()
+                text::file(place)
             )));
         }
     }

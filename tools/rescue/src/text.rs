@@ -1,5 +1,7 @@
 //! How files are shown: modes, times, names.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use zpl::{FileKind, Stat};
 
 /// `drwxr-xr-x`
@@ -40,22 +42,47 @@ pub fn date(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
 }
 
-/// A name as it can be shown: control characters would act on the terminal, so they are escaped.
+/// A name as it can be shown: control characters would act on the terminal, so they are escaped, as are those that
+/// change the direction of what is around them. Bytes that are no UTF-8 stay, unless a terminal of another encoding would
+/// take them for control characters.
 pub fn name(bytes: &[u8]) -> Vec<u8> {
     let mut shown = Vec::with_capacity(bytes.len());
-    for &byte in bytes {
-        match byte {
-            b'\n' => shown.extend(b"\\n"),
-            0..=31 | 127 => shown.extend(format!("\\{byte:03o}").bytes()),
-            other => shown.push(other),
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let mut utf8 = [0; 4];
+            let utf8 = c.encode_utf8(&mut utf8).as_bytes();
+            match c {
+                '\n' => shown.extend(b"\\n"),
+                _ if c.is_control() || is_direction(c) => utf8.iter().for_each(|b| escape(*b, &mut shown)),
+                _ => shown.extend(utf8),
+            }
+        }
+        for &byte in chunk.invalid() {
+            match byte {
+                0x80..=0x9f => escape(byte, &mut shown),
+                _ => shown.push(byte),
+            }
         }
     }
     shown
 }
 
+fn is_direction(c: char) -> bool {
+    matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn escape(byte: u8, shown: &mut Vec<u8>) {
+    shown.extend(format!("\\{byte:03o}").bytes());
+}
+
 /// A path for a message.
 pub fn path(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&name(bytes)).into_owned()
+}
+
+/// A path of this machine for a message.
+pub fn file(path: &Path) -> String {
+    self::path(path.as_os_str().as_bytes())
 }
 
 #[cfg(test)]
@@ -73,5 +100,12 @@ mod tests {
     #[test]
     fn names_do_nothing_to_the_terminal() {
         assert_eq!(name(b"a\x1b[31m\nb\xff"), b"a\\033[31m\\nb\xff");
+        // The same as one character, in UTF-8 and alone, and what turns the writing around.
+        assert_eq!(name("a\u{9b}31m".as_bytes()), b"a\\302\\23331m");
+        assert_eq!(name(b"a\x9b31m"), b"a\\23331m");
+        assert_eq!(name("\u{202e}gpj.exe".as_bytes()), b"\\342\\200\\256gpj.exe");
+        assert_eq!(name("größe \u{1f30a}".as_bytes()), "größe \u{1f30a}".as_bytes());
+        let shown = path(b"a\x1b[31m\x9b\n");
+        assert_eq!(path(shown.as_bytes()), shown, "what is shown already stays");
     }
 }
