@@ -9,8 +9,9 @@
 //! ```
 
 use crate::cat::{cannot, zeros};
-use crate::salvage::{Part, extents, read};
+use crate::salvage::{Part, extents, read, xattrs};
 use crate::session::Session;
+use crate::text;
 use crate::walk::{Found, Walk};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -19,8 +20,8 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use tar::{Builder, EntryType, Header};
-use units::{Error, ObjectId, Result};
-use zpl::{FileKind, Time};
+use units::{Error, Result};
+use zpl::{FileKind, NodeId, Time};
 
 /// A file's data are padded to this.
 const UNIT: u64 = 512;
@@ -35,7 +36,8 @@ pub async fn run(session: &mut Session, places: &[String], file: Option<&Path>) 
         // As copies: nothing that is there is written over.
         Some(path) => {
             let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-            Box::new(opened.map_err(|e| Error::new(units::Kind::Io, "write").at(path.display()).because(e))?)
+            let cannot = |e| Error::new(units::Kind::Io, "write").at(text::file(path)).because(e);
+            Box::new(opened.map_err(cannot)?)
         }
         None => std::mem::replace(&mut session.output.out, Box::new(std::io::sink())),
     };
@@ -58,17 +60,15 @@ fn root_name(place: &str) -> Vec<u8> {
 }
 
 async fn tree(session: &mut Session, archive: &mut Archive, mut walk: Walk, root: Vec<u8>) -> Result<()> {
-    let mut links: BTreeMap<ObjectId, Vec<u8>> = BTreeMap::new();
+    let mut links: BTreeMap<NodeId, Vec<u8>> = BTreeMap::new();
     while let Some(found) = walk.next(session).await? {
         let shown = walk.shown(&found.path);
         let mut name =
             if found.path.is_empty() { root.clone() } else { [&root[..], b"/", &found.path].concat() };
         let mut link = None;
-        if found.stat.links > 1 && !found.node.is_directory() {
-            match links.get(&found.stat.object) {
-                Some(first) => link = Some((EntryType::Link, first.clone())),
-                None => drop(links.insert(found.stat.object, name.clone())),
-            }
+        let has_names = found.stat.links > 1 && !found.node.is_directory();
+        if has_names && let Some(first) = links.get(&found.node.id()) {
+            link = Some((EntryType::Link, first.clone()));
         }
         if found.stat.kind == FileKind::Symlink && link.is_none() {
             match found.node.read_link().await {
@@ -117,6 +117,10 @@ async fn tree(session: &mut Session, archive: &mut Archive, mut walk: Walk, root
             .await?;
         }
         zeros(out, member.size.next_multiple_of(UNIT) - member.size).map_err(cannot)?;
+        // Only what is in the archive can be linked to.
+        if has_names && kind != EntryType::Link {
+            links.insert(found.node.id(), member.name);
+        }
         session.output.file_done();
     }
     Ok(())
@@ -194,14 +198,10 @@ impl Member {
             more.push(("size".into(), size.to_string().into_bytes()));
         }
         if self.kind != EntryType::Link {
-            match found.node.xattrs().await {
-                Ok(xattrs) => more.extend(xattrs.into_iter().filter_map(|(name, value)| {
-                    Some((format!("SCHILY.xattr.{}", String::from_utf8(name).ok()?), value))
-                })),
-                Err(e) => {
-                    session.output.complain(format!("cannot read the extended attributes of '{shown}': {e}"))
-                }
-            }
+            let xattrs = xattrs(session, &found.node, shown).await.into_iter();
+            more.extend(xattrs.filter_map(|(name, value)| {
+                Some((format!("SCHILY.xattr.{}", String::from_utf8(name).ok()?), value))
+            }));
         }
         archive
             .append_pax_extensions(more.iter().map(|(key, value)| (key.as_str(), &value[..])))

@@ -1,4 +1,4 @@
-//! The data of a file, as far as it can be read.
+//! The data and attributes of a file, as far as they can be read.
 //!
 //! ```text
 //!   a chunk at a time ──fails──▶ block by block ──fails──▶ again, if a daemon writes to the pool ──fails──▶ missing
@@ -7,6 +7,7 @@
 //! Holes are told apart from data and cost nothing, unless what tells them apart is damaged too.
 
 use crate::session::Session;
+use crate::text;
 use std::ops::Range;
 use units::Result;
 use zpl::Node;
@@ -128,6 +129,28 @@ pub async fn read(
     }
     lost.tell(session, shown);
     Ok(())
+}
+
+/// The extended attributes of a file that can be read, with their names; for the others there is a complaint each.
+pub async fn xattrs(session: &mut Session, node: &Node, shown: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let names = match node.xattr_names().await {
+        Ok(names) => names,
+        Err(e) => {
+            session.output.complain(format!("cannot read the extended attributes of '{shown}': {e}"));
+            return Vec::new();
+        }
+    };
+    let mut all = Vec::with_capacity(names.len());
+    for name in names {
+        match node.xattr(&name).await {
+            Ok(value) => all.extend(value.map(|value| (name, value))),
+            Err(e) => {
+                let name = text::path(&name);
+                session.output.complain(format!("'{shown}': extended attribute {name} is missing: {e}"));
+            }
+        }
+    }
+    all
 }
 
 /// What could not be read.

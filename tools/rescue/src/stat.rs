@@ -1,5 +1,6 @@
 //! `stat`: everything that a file says of itself.
 
+use crate::salvage::xattrs;
 use crate::session::Session;
 use crate::text;
 use units::Result;
@@ -22,7 +23,7 @@ pub async fn run(session: &mut Session, places: &[String]) -> Result<()> {
 async fn describe(session: &mut Session, place: &str, node: &Node) -> Result<String> {
     let stat = node.stat().await?;
     let mut lines = vec![
-        ("file", place.to_string()),
+        ("file", text::path(place.as_bytes())),
         ("kind", kind(stat.kind).to_string()),
         ("mode", format!("{} {:04o}", text::mode(&stat), stat.permissions)),
         ("owner", format!("{}:{}", stat.uid, stat.gid)),
@@ -55,16 +56,9 @@ async fn describe(session: &mut Session, place: &str, node: &Node) -> Result<Str
     if stat.kind == FileKind::Symlink {
         lines.push(("target", text::path(&node.read_link().await?)));
     }
-    match node.xattrs().await {
-        Ok(xattrs) => {
-            lines.extend(
-                xattrs
-                    .iter()
-                    .map(|(name, value)| ("xattr", format!("{}, {} bytes", text::path(name), value.len()))),
-            );
-        }
-        Err(e) => session.output.complain(format!("cannot read the extended attributes of '{place}': {e}")),
-    }
+    let xattrs = xattrs(session, node, place).await;
+    let shown = |(name, value): &(Vec<u8>, Vec<u8>)| format!("{}, {} bytes", text::path(name), value.len());
+    lines.extend(xattrs.iter().map(|xattr| ("xattr", shown(xattr))));
     match node.acl().await {
         Ok(list) => lines.extend(list.iter().map(|ace| {
             let kind = match ace.kind {

@@ -1,16 +1,19 @@
 //! Everything below a file or directory, parents before children, siblings by name.
 //!
 //! Directories on a damaged or hostile disk may lead into one another: each is entered once, and a second way to it is
-//! said and left out. Names that could not be made anywhere (with a slash, `.` or `..`) are treated so too.
+//! said and left out. Names that could not be made anywhere (with a slash, `.` or `..`) are treated so too. Of a directory that
+//! is damaged the names behind the damage are gone on with, and each gap is said.
 
 use crate::session::Session;
 use crate::text;
 use std::collections::BTreeSet;
 use units::{ObjectId, Result};
-use zpl::{DirEntry, Node, Stat};
+use zpl::{DirEntry, Gap, Node, Stat};
 
 /// How many entries are asked for at once.
 const PAGE: usize = 4096;
+/// How often a pool that a daemon writes to is opened again for a directory.
+const TRIES: usize = 2;
 
 /// A file on the way.
 #[derive(Debug)]
@@ -81,7 +84,7 @@ impl Walk {
     }
 
     async fn enter(&mut self, session: &mut Session, path: &[u8], depth: usize, directory: &Node) {
-        let mut entries = self.names(session, path, directory).await;
+        let (mut entries, directory) = self.names(session, path, directory.clone()).await;
         entries.sort_by(|a, b| b.name.cmp(&a.name));
         for entry in entries {
             let below = if path.is_empty() { entry.name.clone() } else { [path, b"/", &entry.name].concat() };
@@ -98,32 +101,34 @@ impl Walk {
         }
     }
 
-    /// All names that can be read.
-    async fn names(&self, session: &mut Session, path: &[u8], directory: &Node) -> Vec<DirEntry> {
+    /// All names that can be read, and the directory as it is in the pool that they were read from. What cannot be read
+    /// is said, unless the pool as it is now has it.
+    async fn names(&self, session: &mut Session, path: &[u8], mut directory: Node) -> (Vec<DirEntry>, Node) {
         let mut all: Vec<DirEntry> = Vec::new();
-        let mut directory = directory.clone();
-        let mut tries = 0;
+        let (mut from, mut tries) = (0, 0);
         loop {
-            let from = all.last().map_or(0, |entry| entry.cookie);
-            match directory.list(from, PAGE).await {
-                Ok(page) => {
-                    let is_end = page.is_end || page.entries.is_empty();
-                    all.extend(page.entries);
-                    if is_end {
-                        return all;
-                    }
+            let part = directory.salvage(from, PAGE).await;
+            if !part.as_ref().is_ok_and(|part| part.gaps.is_empty()) && tries < TRIES {
+                tries += 1;
+                if let Some(now) = session.again(&directory).await {
+                    directory = now;
+                    continue;
                 }
-                Err(e) => {
-                    tries += 1;
-                    match session.again(&directory).await.filter(|_| tries < 3) {
-                        Some(now) => directory = now,
-                        None => {
-                            let shown = self.shown(path);
-                            session.output.complain(format!("cannot list all of '{shown}': {e}"));
-                            return all;
-                        }
-                    }
+            }
+            let (gaps, next) = match part {
+                Ok(part) => {
+                    all.extend(part.entries);
+                    (part.gaps, part.next)
                 }
+                Err(why) => (vec![Gap { why, more: 0 }], None),
+            };
+            for Gap { why, more } in gaps {
+                let more = if more == 0 { String::new() } else { format!(", and {more} more behind it") };
+                session.output.complain(format!("cannot list all of '{}': {why}{more}", self.shown(path)));
+            }
+            match next {
+                Some(next) => from = next,
+                None => return (all, directory),
             }
         }
     }
@@ -135,9 +140,9 @@ fn is_plain(name: &[u8]) -> bool {
 
 /// `tank:/etc` and `passwd` are `tank:/etc/passwd`; a file system alone has its root.
 pub fn shown(start: &str, path: &[u8]) -> String {
-    let path = text::path(path);
+    let (start, path) = (text::path(start.as_bytes()), text::path(path));
     match path.as_str() {
-        "" => start.into(),
+        "" => start,
         path if start.ends_with('/') => format!("{start}{path}"),
         path if start.contains(':') => format!("{start}/{path}"),
         path => format!("{start}:/{path}"),
