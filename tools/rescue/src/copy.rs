@@ -5,33 +5,38 @@
 //!
 //! A copy that was cut short is gone on with when it is asked for again: directories that are there are gone into, a file
 //! of the same size and time is taken for the one that was made then, and one that is not, though the same file of the
-//! pool would make it, is named and left alone. Files are made under a name of their own and get the right one when they
-//! are whole, so that what has its name can be trusted.
+//! pool would make it, is named and left alone. Files are made under a name of their own (`half.rs`) and get the right one
+//! when they are whole, so that what has its name can be trusted.
+//!
+//! A file with several names is copied under the first, and the others become links to that copy. What was there before is
+//! never linked to, nor is a copy that failed: the next name gets the data then.
 
-use crate::salvage::{Part, read};
+use crate::half::Half;
+use crate::place;
+use crate::salvage::{Part, read, xattrs};
 use crate::session::Session;
+use crate::text;
 use crate::walk::{Found, Walk};
 use rustix::fs::{AtFlags, CWD, Gid, Timespec, Timestamps, Uid, XattrFlags};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use units::{Error, Kind, ObjectId, Result};
-use zpl::{FileKind, Stat, Time};
+use units::{Error, Kind, Result};
+use zpl::{FileKind, NodeId, Stat, Time};
 
 pub async fn run(session: &mut Session, places: &[String], target: &Path, recursive: bool) -> Result<()> {
     let is_into = target.is_dir();
     if places.len() > 1 && !is_into {
         return Err(Error::invalid(format!(
             "'{}' is no directory, and there are several to copy",
-            target.display()
+            text::file(target)
         )));
     }
-    let mut copy =
-        Copy { links: BTreeMap::new(), is_root: rustix::process::geteuid().is_root(), goes_on: recursive };
+    let is_root = rustix::process::geteuid().is_root();
+    let mut copy = Copy { links: BTreeMap::new(), pool: String::new(), is_root, goes_on: recursive };
     for place in places {
         let node = match session.find(place, recursive).await {
             Ok(node) => node,
@@ -45,6 +50,7 @@ pub async fn run(session: &mut Session, places: &[String], target: &Path, recurs
             continue;
         }
         let target = if is_into { target.join(own_name(place)) } else { target.to_path_buf() };
+        copy.pool = place::pool(place).into();
         copy.tree(session, Walk::new(place, node), &target).await?;
     }
     Ok(())
@@ -57,11 +63,32 @@ fn own_name(place: &str) -> &str {
 }
 
 struct Copy {
-    /// Files that have several names, and where the first of them went.
-    links: BTreeMap<ObjectId, PathBuf>,
+    /// Of files with several names, by pool, file system and number: the copy that this run has made.
+    links: BTreeMap<(String, String, NodeId), Made>,
+    /// As the place that is being copied calls it.
+    pool: String,
     is_root: bool,
     /// Of a tree, what an earlier copy has made is passed over.
     goes_on: bool,
+}
+
+/// A copy, and which file of this machine it is.
+struct Made {
+    path: PathBuf,
+    file: (u64, u64),
+}
+
+impl Made {
+    fn at(path: &Path) -> Option<Made> {
+        let there = std::fs::symlink_metadata(path).ok()?;
+        Some(Made { path: path.into(), file: (there.dev(), there.ino()) })
+    }
+
+    /// Gives it another name, if it still is what it was made as, and if its file system can.
+    fn link(&self, to: &Path) -> bool {
+        Made::at(&self.path).is_some_and(|now| now.file == self.file)
+            && std::fs::hard_link(&self.path, to).is_ok()
+    }
 }
 
 impl Copy {
@@ -89,8 +116,9 @@ impl Copy {
             }
         }
         for (to, found) in directories.into_iter().rev() {
-            if let Err(e) = self.dress(session, &found, &to).await {
-                session.output.complain(format!("cannot set all attributes of '{}': {e}", to.display()));
+            let shown = walk.shown(&found.path);
+            if let Err(e) = self.dress(session, &found, &to, &shown).await {
+                session.output.complain(format!("cannot set all attributes of '{}': {e}", text::file(&to)));
             }
         }
         Ok(())
@@ -98,16 +126,28 @@ impl Copy {
 
     async fn make(&mut self, session: &mut Session, found: &Found, to: &Path, shown: &str) -> Result<()> {
         let stat = &found.stat;
-        let at = |e: io::Error| cannot(to, e);
-        if stat.links > 1 && stat.kind != FileKind::Directory {
-            if let Some(first) = self.links.get(&stat.object) {
-                return match self.goes_on && is_made(stat, to) {
-                    true => Ok(()),
-                    false => std::fs::hard_link(first, to).map_err(at),
-                };
-            }
-            self.links.insert(stat.object, to.to_path_buf());
+        let is_directory = stat.kind == FileKind::Directory;
+        if self.goes_on && !is_directory && is_made(stat, to) {
+            return Ok(());
         }
+        if is_directory || stat.links < 2 {
+            return self.make_new(session, found, to, shown).await;
+        }
+        let id = (self.pool.clone(), found.node.file_system().name().into(), found.node.id());
+        if self.links.get(&id).is_some_and(|made| made.link(to)) {
+            return Ok(());
+        }
+        self.make_new(session, found, to, shown).await?;
+        if let Some(made) = Made::at(to) {
+            self.links.insert(id, made);
+        }
+        Ok(())
+    }
+
+    /// Makes a file that is no further name of one that was made.
+    async fn make_new(&self, session: &mut Session, found: &Found, to: &Path, shown: &str) -> Result<()> {
+        let stat = &found.stat;
+        let at = |e: io::Error| cannot(to, e);
         match stat.kind {
             FileKind::Directory => {
                 // For the owner alone until it is whole.
@@ -116,7 +156,6 @@ impl Copy {
                     made => made.map_err(at),
                 };
             }
-            _ if self.goes_on && is_made(stat, to) => return Ok(()),
             FileKind::Regular => return self.file(session, found, to, shown).await,
             FileKind::Symlink => {
                 let target = found.node.read_link().await?;
@@ -129,19 +168,15 @@ impl Copy {
                     .map_err(|e| at(e.into()))?;
             }
         }
-        self.dress(session, found, to).await
+        self.dress(session, found, to, shown).await
     }
 
-    async fn file(&mut self, session: &mut Session, found: &Found, to: &Path, shown: &str) -> Result<()> {
+    async fn file(&self, session: &mut Session, found: &Found, to: &Path, shown: &str) -> Result<()> {
         let at = |e: io::Error| cannot(to, e);
         if std::fs::symlink_metadata(to).is_ok() {
             return Err(at(rustix::io::Errno::EXIST.into()));
         }
-        let half = half_name(to);
-        // What a copy that was cut short left.
-        let _ = std::fs::remove_file(&half);
-        let file: File =
-            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&half).map_err(at)?;
+        let (half, file) = Half::create(to).map_err(at)?;
         // Holes are what is not written.
         file.set_len(found.stat.size).map_err(at)?;
         read(session, &found.node, 0..found.stat.size, shown, |offset, part| match part {
@@ -149,45 +184,36 @@ impl Copy {
             Part::Hole(_) | Part::Missing(_) => Ok(()),
         })
         .await?;
-        self.dress(session, found, &half).await?;
-        // Unlike renaming, this never replaces what came there meanwhile.
-        std::fs::hard_link(&half, to).or_else(|_| std::fs::rename(&half, to)).map_err(at)?;
-        let _ = std::fs::remove_file(&half);
-        Ok(())
+        self.dress(session, found, half.path(), shown).await?;
+        half.publish(to).map_err(at)
     }
 
-    /// Gives a copy the owner, mode, extended attributes and times of what it is a copy of.
-    async fn dress(&self, session: &mut Session, found: &Found, to: &Path) -> Result<()> {
+    /// Gives a copy the owner, extended attributes, mode and times of what it is a copy of. The kernel takes capabilities
+    /// and the set-user-ID bit away when the owner changes, lets users write attributes of their files only while these can
+    /// be written, and changes times with the rest: no other order loses nothing.
+    async fn dress(&self, session: &mut Session, found: &Found, to: &Path, shown: &str) -> Result<()> {
         let stat = &found.stat;
-        let at = |e: rustix::io::Errno| cannot(to, e.into());
-        match found.node.xattrs().await {
-            Ok(xattrs) => {
-                for (name, value) in xattrs {
-                    let set =
-                        rustix::fs::lsetxattr(to, OsStr::from_bytes(&name), &value, XattrFlags::empty());
-                    // Those of other namespaces are not the user's to set.
-                    if let Err(e) = set
-                        && (self.is_root || name.starts_with(b"user."))
-                    {
-                        let (name, to) = (crate::text::path(&name), to.display());
-                        session.output.complain(format!("'{to}': extended attribute {name} is missing: {e}"));
-                    }
-                }
-            }
-            Err(e) => session
-                .output
-                .complain(format!("cannot read the extended attributes of '{}': {e}", to.display())),
-        }
+        let failed = |doing| move |e: rustix::io::Errno| Error::new(kind(&e.into()), doing).because(e);
         if self.is_root {
             let owner = (Uid::from_raw(stat.uid), Gid::from_raw(stat.gid));
             rustix::fs::chownat(CWD, to, Some(owner.0), Some(owner.1), AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(at)?;
+                .map_err(failed("set owner"))?;
+        }
+        for (name, value) in xattrs(session, &found.node, shown).await {
+            let set = rustix::fs::lsetxattr(to, OsStr::from_bytes(&name), &value, XattrFlags::empty());
+            // Those of other namespaces are not the user's to set.
+            if let Err(e) = set
+                && (self.is_root || name.starts_with(b"user."))
+            {
+                let name = text::path(&name);
+                session.output.complain(format!("'{shown}': extended attribute {name} is missing: {e}"));
+            }
         }
         if stat.kind != FileKind::Symlink {
             let mode = rustix::fs::Mode::from_raw_mode(stat.permissions);
-            rustix::fs::chmodat(CWD, to, mode, AtFlags::empty()).map_err(at)?;
+            rustix::fs::chmodat(CWD, to, mode, AtFlags::empty()).map_err(failed("set mode"))?;
         }
-        rustix::fs::utimensat(CWD, to, &times(stat), AtFlags::SYMLINK_NOFOLLOW).map_err(at)
+        rustix::fs::utimensat(CWD, to, &times(stat), AtFlags::SYMLINK_NOFOLLOW).map_err(failed("set times"))
     }
 }
 
@@ -195,19 +221,8 @@ fn is_directory(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|there| there.is_dir())
 }
 
-/// Where a file is until it is whole.
-fn half_name(to: &Path) -> PathBuf {
-    let mut name = OsStr::new(".").to_os_string();
-    // A name that is nearly as long as names may be has no room for more.
-    let own = to.file_name().unwrap_or_default().as_bytes();
-    name.push(OsStr::from_bytes(&own[..own.len().min(200)]));
-    name.push(".cenote-half");
-    to.with_file_name(name)
-}
-
 /// Whether an earlier copy has made this: the same kind, size and time, or target.
 fn is_made(stat: &Stat, to: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let Ok(there) = std::fs::symlink_metadata(to) else { return false };
     let is_kind = there.mode() & 0o170_000 == stat.kind.mode_bits() & 0o170_000;
     let is_size = stat.kind != FileKind::Regular || there.len() == stat.size;
@@ -218,15 +233,10 @@ fn is_made(stat: &Stat, to: &Path) -> bool {
 
 /// What the file system of `to` makes of the time of a file: each keeps a range of years, in steps of its own.
 fn time_kept(stat: &Stat, to: &Path) -> io::Result<(i64, i64)> {
-    use std::os::unix::fs::MetadataExt;
-    let probe = half_name(to);
-    let _ = std::fs::remove_file(&probe);
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&probe)?;
-    let set = rustix::fs::futimens(&file, &times(stat));
-    let kept = file.metadata();
-    std::fs::remove_file(&probe)?;
-    set?;
-    kept.map(|there| (there.mtime(), there.mtime_nsec()))
+    let (_probe, file) = Half::create(to)?;
+    rustix::fs::futimens(&file, &times(stat))?;
+    let there = file.metadata()?;
+    Ok((there.mtime(), there.mtime_nsec()))
 }
 
 fn times(stat: &Stat) -> Timestamps {
@@ -235,8 +245,11 @@ fn times(stat: &Stat) -> Timestamps {
 }
 
 fn cannot(to: &Path, e: io::Error) -> Error {
-    let kind = if e.kind() == io::ErrorKind::StorageFull { Kind::NoSpace } else { Kind::Io };
-    Error::new(kind, "write").at(to.display()).because(e)
+    Error::new(kind(&e), "write").at(text::file(to)).because(e)
+}
+
+fn kind(e: &io::Error) -> Kind {
+    if e.kind() == io::ErrorKind::StorageFull { Kind::NoSpace } else { Kind::Io }
 }
 
 #[cfg(test)]
