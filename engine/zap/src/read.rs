@@ -132,7 +132,8 @@ impl<S: Blocks> Zap<S> {
         })
     }
 
-    /// Up to `limit` entries from a position on, and where the rest starts.
+    /// Up to `limit` entries from a position on, and where the rest starts. Of a fat ZAP there may be fewer, when what is
+    /// behind them cannot be read: that is the error of the next page.
     pub async fn page(&self, from: Cursor, limit: usize) -> Result<Page> {
         let _turn = self.turn.read().await;
         match self.opened().await? {

@@ -12,7 +12,8 @@
 //!
 //! Nothing is written to the pool's devices, which are opened for reading only. Whatever cannot be read is said in a line
 //! of its own, with the range that is missing, and the work goes on with the rest: a damaged block costs its own bytes,
-//! which are zeros in the copy, a damaged block of a directory the names in it. [`run`] answers whether everything was there.
+//! which are zeros in the copy, a damaged block of a directory the names in it. [`run`] answers whether everything was
+//! there.
 //!
 //! Names come from untrusted disks: one with a slash in it, or `..`, is never made on this machine, no file
 //! that is there is written over, removed or linked to, and no symbolic link is followed on the way to where a copy goes.

@@ -259,6 +259,33 @@ fn links_are_made_to_copies_of_this_run_alone() {
     });
 }
 
+/// The second name of a socket, which archives have not, was a link to a member that was not there.
+#[test]
+fn an_archive_has_links_to_its_own_members_alone() {
+    let scratch = Scratch::new("archive");
+    let file = scratch.path().join("archive");
+    let make = |maker: Maker| async move {
+        let root = maker.a.root().await.unwrap();
+        for (kind, name) in [(FileKind::Socket, "socket"), (FileKind::Fifo, "fifo")] {
+            let node = root.create(name.as_bytes(), &NewFile::new(kind, 0o600)).await.unwrap();
+            link(&maker.a, &format!("{name} again"), &node).await;
+        }
+    };
+    with_pool(make, move || async move {
+        done(What::Archive { file: Some(file.clone()) }, &["tank/a"]).await.whole();
+        let mut archive = tar::Archive::new(std::fs::File::open(file).unwrap());
+        let members = archive.entries().unwrap().map(|member| {
+            let member = member.unwrap();
+            let target = member.link_name_bytes().map(|name| name.into_owned());
+            (member.path_bytes().into_owned(), target)
+        });
+        let expected = [("./", None), ("./fifo", None), ("./fifo again", Some("./fifo"))];
+        let expected =
+            expected.map(|(name, to)| (name.as_bytes().to_vec(), to.map(|to| to.as_bytes().to_vec())));
+        assert_eq!(members.collect::<Vec<_>>(), expected);
+    });
+}
+
 /// Copies were made under `.NAME.cenote-half`, and whatever was called so was removed: files of the pool, of this machine.
 #[test]
 fn a_copy_takes_no_other_file_away_however_that_is_called() {

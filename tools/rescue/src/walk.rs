@@ -1,8 +1,8 @@
 //! Everything below a file or directory, parents before children, siblings by name.
 //!
 //! Directories on a damaged or hostile disk may lead into one another: each is entered once, and a second way to it is
-//! said and left out. Names that could not be made anywhere (with a slash, `.` or `..`) are treated so too. Of a directory that
-//! is damaged the names behind the damage are gone on with, and each gap is said.
+//! said and left out. Names that could not be made anywhere (with a slash, `.` or `..`) are treated so too. In a damaged
+//! directory the walk goes on behind the damage, and says each gap.
 
 use crate::session::Session;
 use crate::text;
