@@ -19,8 +19,8 @@
 //! a change has to look at all of them.
 //!
 //! Invariants: bytes are never trusted, and any damage is an error that names object and block, which ends all calls but
-//! [`Zap::salvage`]; a change that fails
-//! has written nothing; what is written is little-endian, and equal to what OpenZFS would read.
+//! [`Zap::salvage`]; a change that fails has written nothing; what is written is little-endian, and equal to what OpenZFS
+//! would read.
 //!
 //! Handles that are clones of one another take turns: many lookups at a time, or one change. A caller that opens an object
 //! twice and changes it must see to that himself; in syncing context there is one writer anyway.

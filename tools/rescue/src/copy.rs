@@ -117,9 +117,7 @@ impl Copy {
         }
         for (to, found) in directories.into_iter().rev() {
             let shown = walk.shown(&found.path);
-            if let Err(e) = self.dress(session, &found, &to, &shown).await {
-                session.output.complain(format!("cannot set all attributes of '{}': {e}", text::file(&to)));
-            }
+            self.dress(session, &found, &to, &shown).await;
         }
         Ok(())
     }
@@ -168,7 +166,8 @@ impl Copy {
                     .map_err(|e| at(e.into()))?;
             }
         }
-        self.dress(session, found, to, shown).await
+        self.dress(session, found, to, shown).await;
+        Ok(())
     }
 
     async fn file(&self, session: &mut Session, found: &Found, to: &Path, shown: &str) -> Result<()> {
@@ -184,20 +183,23 @@ impl Copy {
             Part::Hole(_) | Part::Missing(_) => Ok(()),
         })
         .await?;
-        self.dress(session, found, half.path(), shown).await?;
+        self.dress(session, found, half.path(), shown).await;
         half.publish(to).map_err(at)
     }
 
-    /// Gives a copy the owner, extended attributes, mode and times of what it is a copy of. The kernel takes capabilities
-    /// and the set-user-ID bit away when the owner changes, lets users write attributes of their files only while these can
-    /// be written, and changes times with the rest: no other order loses nothing.
-    async fn dress(&self, session: &mut Session, found: &Found, to: &Path, shown: &str) -> Result<()> {
+    /// Gives a copy the owner, extended attributes, mode and times of what it is a copy of, as far as its file system can
+    /// keep them: the data come first. The kernel takes capabilities and the set-user-ID bit away when the owner changes,
+    /// lets users write attributes of their files only while these can be written, and changes times with the rest: no
+    /// other order loses nothing.
+    async fn dress(&self, session: &mut Session, found: &Found, to: &Path, shown: &str) {
         let stat = &found.stat;
-        let failed = |doing| move |e: rustix::io::Errno| Error::new(kind(&e.into()), doing).because(e);
+        let mut lacks = Vec::new();
         if self.is_root {
-            let owner = (Uid::from_raw(stat.uid), Gid::from_raw(stat.gid));
-            rustix::fs::chownat(CWD, to, Some(owner.0), Some(owner.1), AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(failed("set owner"))?;
+            // The highest number stands for the owner that there is.
+            let id = |id: u32| Some(id).filter(|id| *id != u32::MAX);
+            let owner = (id(stat.uid).map(Uid::from_raw), id(stat.gid).map(Gid::from_raw));
+            let set = rustix::fs::chownat(CWD, to, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW);
+            lacks.extend(set.err().map(|e| ("owner", e)));
         }
         for (name, value) in xattrs(session, &found.node, shown).await {
             let set = rustix::fs::lsetxattr(to, OsStr::from_bytes(&name), &value, XattrFlags::empty());
@@ -210,10 +212,18 @@ impl Copy {
             }
         }
         if stat.kind != FileKind::Symlink {
-            let mode = rustix::fs::Mode::from_raw_mode(stat.permissions);
-            rustix::fs::chmodat(CWD, to, mode, AtFlags::empty()).map_err(failed("set mode"))?;
+            // The right to act as the owner is that owner's to give.
+            let is_of = |there: std::fs::Metadata| (there.uid(), there.gid()) == (stat.uid, stat.gid);
+            let kept = if std::fs::symlink_metadata(to).is_ok_and(is_of) { 0o7777 } else { 0o1777 };
+            let mode = rustix::fs::Mode::from_raw_mode(stat.permissions & kept);
+            let set = rustix::fs::chmodat(CWD, to, mode, AtFlags::empty());
+            lacks.extend(set.err().map(|e| ("mode", e)));
         }
-        rustix::fs::utimensat(CWD, to, &times(stat), AtFlags::SYMLINK_NOFOLLOW).map_err(failed("set times"))
+        let set = rustix::fs::utimensat(CWD, to, &times(stat), AtFlags::SYMLINK_NOFOLLOW);
+        lacks.extend(set.err().map(|e| ("times", e)));
+        for (what, e) in lacks {
+            session.output.complain(format!("'{shown}': {what} cannot be set: {e}"));
+        }
     }
 }
 
@@ -245,11 +255,8 @@ fn times(stat: &Stat) -> Timestamps {
 }
 
 fn cannot(to: &Path, e: io::Error) -> Error {
-    Error::new(kind(&e), "write").at(text::file(to)).because(e)
-}
-
-fn kind(e: &io::Error) -> Kind {
-    if e.kind() == io::ErrorKind::StorageFull { Kind::NoSpace } else { Kind::Io }
+    let kind = if e.kind() == io::ErrorKind::StorageFull { Kind::NoSpace } else { Kind::Io };
+    Error::new(kind, "write").at(text::file(to)).because(e)
 }
 
 #[cfg(test)]

@@ -318,7 +318,7 @@ fn a_copy_takes_no_other_file_away_however_that_is_called() {
 
 /// Capabilities were set before the owner, whose change takes them away, without a word.
 #[test]
-fn capabilities_and_the_right_to_act_as_the_owner_come_along() {
+fn capabilities_and_the_right_to_act_as_the_owner_come_along_with_the_owner() {
     // cap_net_raw, effective and permitted.
     const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let scratch = Scratch::new("dress");
@@ -330,12 +330,18 @@ fn capabilities_and_the_right_to_act_as_the_owner_come_along() {
         file.set_xattr(b"security.capability", &CAPABILITY).await.unwrap();
         let changes = Changes { permissions: Some(0o4555), uid: Some(7), gid: Some(8), ..Changes::default() };
         file.change(&changes).await.unwrap();
+        // No number of an owner: a change to it is none, and the copy stays its maker's.
+        let file = crate::tests::file(&maker.a, "trap", b"trap").await;
+        let changes = Changes { uid: Some(u32::MAX), gid: Some(u32::MAX), ..changes };
+        file.change(&changes).await.unwrap();
     };
     with_pool(make, move || async move {
         copy(&["tank/a"], &target).await.whole();
         let tool = target.join("a/tool");
         let there = std::fs::metadata(&tool).unwrap();
-        assert_eq!(there.permissions().mode() & 0o7777, 0o4555);
+        assert_eq!(there.permissions().mode() & 0o7777, if is_root { 0o4555 } else { 0o555 });
+        let trap = std::fs::metadata(target.join("a/trap")).unwrap();
+        assert_eq!(trap.permissions().mode() & 0o7777, 0o555);
         let xattr = |name: &str| {
             let mut value = vec![0; 100];
             let size = rustix::fs::lgetxattr(&tool, name, &mut value[..]).unwrap_or(0);
