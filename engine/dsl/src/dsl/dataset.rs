@@ -11,7 +11,7 @@
 //! ([`Dsl::hold_off_openings`]), so that what is listed as open is there, and is what the MOS says.
 
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use dmu::{ObjSet, Policy, SyncCtx, Tx};
 use futures_util::future::try_join_all;
@@ -45,6 +45,29 @@ pub struct Dataset {
     is_snapshot: bool,
     is_encrypted: bool,
     space_reservation: Arc<SpaceReservation>,
+    /// Syncs that write it now, which have it by an `Arc` as its users do.
+    syncs: AtomicUsize,
+}
+
+/// A dataset while a sync writes it.
+struct Syncing(Arc<Dataset>);
+
+impl Syncing {
+    fn new(dataset: &Arc<Dataset>) -> Syncing {
+        dataset.syncs.fetch_add(1, Ordering::AcqRel);
+        Syncing(dataset.clone())
+    }
+}
+
+impl Drop for Syncing {
+    fn drop(&mut self) {
+        self.0.syncs.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Whether anything but the list of what is open and a sync has this dataset.
+pub(crate) fn is_used(open: &Arc<Dataset>) -> bool {
+    Arc::strong_count(open) > 1 + open.syncs.load(Ordering::Acquire)
 }
 
 impl Dataset {
@@ -171,6 +194,7 @@ impl Dsl {
             is_snapshot: phys.is_snapshot(),
             is_encrypted,
             space_reservation,
+            syncs: AtomicUsize::new(0),
         };
         self.opened().entry(id).or_insert(Arc::new(dataset)).clone()
     }
@@ -236,13 +260,13 @@ impl Dsl {
         Box::pin(async move {
             let txg = tx.txg();
             let dirty: Vec<_> =
-                self.opened().values().filter(|ds| ds.objset.is_dirty(txg)).cloned().collect();
+                self.opened().values().filter(|ds| ds.objset.is_dirty(txg)).map(Syncing::new).collect();
             let mut runs = Vec::with_capacity(dirty.len());
-            for dataset in &dirty {
+            for Syncing(dataset) in &dirty {
                 runs.push(self.sync_one(dataset, tx, pass));
             }
             let synced = try_join_all(runs).await?;
-            for (dataset, synced) in dirty.iter().zip(synced) {
+            for (Syncing(dataset), synced) in dirty.iter().zip(synced) {
                 if let Some((root, tally, marks)) = synced {
                     self.settle(tx, dataset, root, tally, marks).await?;
                     world::breathe().await;

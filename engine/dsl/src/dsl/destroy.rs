@@ -3,8 +3,6 @@
 //! A head dataset goes at once from the tree of names; its blocks follow in later txgs ([`crate::freeing`]), or at
 //! once in pools without `async_destroy`. What is destroyed together, and in which order, is `destroy_plan`'s to say.
 
-use std::sync::Arc;
-
 use dmu::Tx;
 use ondisk::mos::directory;
 use ondisk::{BlockBookmark, BlockPointer, BookmarkPhys, Feature, ZilHeader};
@@ -15,7 +13,7 @@ use crate::counts;
 use crate::deadlist::Deadlist;
 use crate::destroy_plan::{DestroyPlan, in_the_way};
 use crate::dsl::Dsl;
-use crate::dsl::dataset::BOOKMARKS;
+use crate::dsl::dataset::{BOOKMARKS, is_used};
 use crate::phys::DirPhys;
 use crate::space::{self, Delta, DirSpace, Used};
 use crate::tree::Found;
@@ -32,7 +30,7 @@ impl Dsl {
     pub(crate) async fn check_destroy_head(&self, found: &Found) -> Result<()> {
         let doing = || format!("destroy dataset '{}'", found.name);
         if let Some(open) = self.opened().get(&found.id)
-            && Arc::strong_count(open) > 1
+            && is_used(open)
         {
             return Err(Error::new(Kind::Busy, doing()));
         }

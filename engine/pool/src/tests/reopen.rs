@@ -117,3 +117,32 @@ fn a_pool_has_the_name_of_its_labels_and_its_mos_has_it_from_then_on() {
         pool.export().await.unwrap();
     });
 }
+
+/// It was busy for as long as its last txg took, when no program had it any more.
+#[test]
+fn a_dataset_that_is_being_synced_can_be_destroyed() {
+    let rig = Rig::all().remove(0);
+    let own = rig.clone();
+    rig.run(6, async move {
+        let pool = own.create().await;
+        make_volume(&pool, VOLUME, SIZE).await;
+        let volume = pool.open_volume(VOLUME).await.unwrap();
+        for block in 0..SIZE / BLOCK {
+            let noise = Buf::copy_from(&noise(block, BLOCK as usize));
+            volume.write(block * BLOCK, noise).await.unwrap();
+        }
+        drop(volume);
+        let syncing = {
+            let pool = pool.clone();
+            world::spawn(async move { pool.sync().await.unwrap() })
+        };
+        let mut syncing = std::pin::pin!(syncing);
+        let mut planned = 0;
+        while world::timeout(std::time::Duration::from_micros(50), &mut syncing).await.is_none() {
+            assert_eq!(pool.dsl().plan_destroy(VOLUME, false).await.unwrap().names, [VOLUME]);
+            planned += 1;
+        }
+        assert!(planned > 3, "{planned}: a sync that was too short shows nothing");
+        pool.export().await.unwrap();
+    });
+}
