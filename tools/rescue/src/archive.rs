@@ -71,7 +71,7 @@ async fn tree(session: &mut Session, archive: &mut Archive, mut walk: Walk, root
             link = Some((EntryType::Link, first.clone()));
         }
         if found.stat.kind == FileKind::Symlink && link.is_none() {
-            match found.node.read_link().await {
+            match session.read(&found.node, |node| async move { node.read_link().await }).await {
                 Ok(target) => link = Some((EntryType::Symlink, target)),
                 Err(e) => {
                     session.output.complain(format!("cannot archive '{shown}': {e}"));

@@ -156,7 +156,7 @@ impl Copy {
             }
             FileKind::Regular => return self.file(session, found, to, shown).await,
             FileKind::Symlink => {
-                let target = found.node.read_link().await?;
+                let target = session.read(&found.node, |node| async move { node.read_link().await }).await?;
                 std::os::unix::fs::symlink(OsStr::from_bytes(&target), to).map_err(at)?;
             }
             FileKind::Fifo | FileKind::Socket | FileKind::CharDevice | FileKind::BlockDevice => {

@@ -57,7 +57,7 @@ async fn line(session: &mut Session, found: &Found, name: Vec<u8>) -> Vec<u8> {
     .into_bytes();
     line.extend(&name);
     if stat.kind == FileKind::Symlink {
-        match found.node.read_link().await {
+        match session.read(&found.node, |node| async move { node.read_link().await }).await {
             Ok(target) => {
                 line.extend(b" -> ");
                 line.extend(text::name(&target));

@@ -133,7 +133,7 @@ pub async fn read(
 
 /// The extended attributes of a file that can be read, with their names; for the others there is a complaint each.
 pub async fn xattrs(session: &mut Session, node: &Node, shown: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let names = match node.xattr_names().await {
+    let names = match session.read(node, |node| async move { node.xattr_names().await }).await {
         Ok(names) => names,
         Err(e) => {
             session.output.complain(format!("cannot read the extended attributes of '{shown}': {e}"));
@@ -142,7 +142,8 @@ pub async fn xattrs(session: &mut Session, node: &Node, shown: &str) -> Vec<(Vec
     };
     let mut all = Vec::with_capacity(names.len());
     for name in names {
-        match node.xattr(&name).await {
+        let wanted = &name;
+        match session.read(node, |node| async move { node.xattr(wanted).await }).await {
             Ok(value) => all.extend(value.map(|value| (name, value))),
             Err(e) => {
                 let name = text::path(&name);

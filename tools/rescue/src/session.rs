@@ -30,12 +30,17 @@ pub struct Session {
     origin: Origin,
     txg: Option<Txg>,
     pool: Option<pool::Pool>,
+    /// How often a pool was opened.
+    opened: u64,
     pub output: Output,
 }
 
+/// How often a pool that a daemon writes to is opened again for one thing that is read.
+pub const TRIES: usize = 2;
+
 impl Session {
     pub fn new(origin: Origin, txg: Option<Txg>, output: Output) -> Session {
-        Session { origin, txg, pool: None, output }
+        Session { origin, txg, pool: None, opened: 0, output }
     }
 
     pub async fn close(&mut self) {
@@ -60,6 +65,7 @@ impl Session {
         }
         self.close().await;
         let pool = self.open(name).await?;
+        self.opened += 1;
         if self.txg.is_some() {
             let uberblock = pool.uberblock();
             let when = crate::text::date(uberblock.timestamp as i64);
@@ -133,6 +139,35 @@ impl Session {
         let pool = self.pool(&name).await.ok()?;
         let fs = pool.open_file_system(node.file_system().name()).await.ok()?;
         fs.node(node.id()).await.ok()
+    }
+
+    /// Which opening of the pool nodes are of that are found now.
+    pub fn opened(&self) -> u64 {
+        self.opened
+    }
+
+    /// As [`Session::again`], of a node that may be of an earlier opening: then it is looked for in the pool that is open.
+    pub async fn since(&mut self, node: &Node, opened: u64) -> Option<Node> {
+        if opened == self.opened {
+            return self.again(node).await;
+        }
+        let fs = self.pool.as_ref()?.open_file_system(node.file_system().name()).await.ok()?;
+        fs.node(node.id()).await.ok()
+    }
+
+    /// What `read` reads of a file, in the pool as it is now where it cannot be read any more in the one that is open.
+    pub async fn read<T, F>(&mut self, node: &Node, read: impl Fn(Node) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        let mut node = node.clone();
+        for _ in 0..TRIES {
+            match read(node.clone()).await {
+                Ok(read) => return Ok(read),
+                Err(e) => node = self.again(&node).await.ok_or(e)?,
+            }
+        }
+        read(node).await
     }
 }
 

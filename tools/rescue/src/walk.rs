@@ -4,7 +4,7 @@
 //! said and left out. Names that could not be made anywhere (with a slash, `.` or `..`) are treated so too. In a damaged
 //! directory the walk goes on behind the damage, and says each gap.
 
-use crate::session::Session;
+use crate::session::{Session, TRIES};
 use crate::text;
 use std::collections::BTreeSet;
 use units::{ObjectId, Result};
@@ -12,8 +12,6 @@ use zpl::{DirEntry, Gap, Node, Stat};
 
 /// How many entries are asked for at once.
 const PAGE: usize = 4096;
-/// How often a pool that a daemon writes to is opened again for a directory.
-const TRIES: usize = 2;
 
 /// A file on the way.
 #[derive(Debug)]
@@ -25,20 +23,56 @@ pub struct Found {
     pub depth: usize,
 }
 
+/// What is not reached yet. A pool that a daemon writes to may be another by then, and the file is looked for by its name.
+#[derive(Debug)]
+struct Item {
+    path: Vec<u8>,
+    depth: usize,
+    /// Where the walk begins, or a directory.
+    from: Node,
+    /// Which opening of the pool that is of.
+    opened: u64,
+    /// Below the directory.
+    entry: Option<DirEntry>,
+}
+
+impl Item {
+    async fn reach(&self) -> Result<(Node, Stat)> {
+        let node = match &self.entry {
+            None => self.from.clone(),
+            Some(entry) => self.from.file_system().object(entry.object).await?,
+        };
+        let stat = node.stat().await?;
+        Ok((node, stat))
+    }
+
+    /// The same in the pool as it is now.
+    async fn go_over(&mut self, session: &mut Session) -> Option<Result<()>> {
+        self.from = session.since(&self.from, self.opened).await?;
+        self.opened = session.opened();
+        let Some(entry) = &mut self.entry else { return Some(Ok(())) };
+        Some(self.from.lookup(&entry.name).await.map(|node| entry.object = node.id().object))
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Walk {
     /// How the start is called in messages.
     start: String,
-    todo: Vec<(Vec<u8>, usize, Node)>,
+    todo: Vec<Item>,
     entered: BTreeSet<ObjectId>,
     depth_max: usize,
 }
 
 impl Walk {
     pub fn new(start: &str, node: Node) -> Walk {
-        let todo = vec![(Vec::new(), 0, node)];
-        Walk { start: start.into(), todo, entered: BTreeSet::new(), depth_max: usize::MAX }
+        Walk {
+            start: start.into(),
+            todo: vec![start_of(node)],
+            entered: BTreeSet::new(),
+            depth_max: usize::MAX,
+        }
     }
 
     /// Only the start and what is directly in it.
@@ -58,13 +92,14 @@ impl Walk {
             Some(rest) => path.is_empty() || rest.first() == Some(&b'/'),
             None => false,
         };
-        self.todo.retain(|(other, ..)| !is_below(other));
+        self.todo.retain(|item| !is_below(&item.path));
     }
 
     pub async fn next(&mut self, session: &mut Session) -> Result<Option<Found>> {
-        while let Some((path, depth, node)) = self.todo.pop() {
-            let stat = match node.stat().await {
-                Ok(stat) => stat,
+        while let Some(item) = self.todo.pop() {
+            let (path, depth) = (item.path.clone(), item.depth);
+            let (node, stat) = match reach(session, item).await {
+                Ok(reached) => reached,
                 Err(e) => {
                     session.output.complain(format!("cannot read '{}': {e}", self.shown(&path)));
                     continue;
@@ -94,10 +129,8 @@ impl Walk {
                     .complain(format!("cannot use '{}': no file can be called so", self.shown(&below)));
                 continue;
             }
-            match directory.file_system().object(entry.object).await {
-                Ok(node) => self.todo.push((below, depth + 1, node)),
-                Err(e) => session.output.complain(format!("cannot read '{}': {e}", self.shown(&below))),
-            }
+            let (from, entry) = (directory.clone(), Some(entry));
+            self.todo.push(Item { path: below, depth: depth + 1, from, opened: session.opened(), entry });
         }
     }
 
@@ -132,6 +165,26 @@ impl Walk {
             }
         }
     }
+}
+
+fn start_of(node: Node) -> Item {
+    Item { path: Vec::new(), depth: 0, from: node, opened: 0, entry: None }
+}
+
+/// The file, and what is said of it, in the newest pool in which it can be had.
+async fn reach(session: &mut Session, mut item: Item) -> Result<(Node, Stat)> {
+    let mut reached = item.reach().await;
+    for _ in 0..=TRIES {
+        if reached.is_ok() {
+            break;
+        }
+        match item.go_over(session).await {
+            None => break,
+            Some(Err(e)) => reached = Err(e),
+            Some(Ok(())) => reached = item.reach().await,
+        }
+    }
+    reached
 }
 
 fn is_plain(name: &[u8]) -> bool {
