@@ -134,6 +134,11 @@ fn slow(event: &Event) -> Said {
     (Severity::Warning, format!("pool {pool}: {count} transaction groups took longer than {limit} s to sync"))
 }
 
+fn left_out(event: &Event) -> Said {
+    let [lun, why] = ["lun", "why"].map(|name| field(event, name));
+    (Severity::Warning, format!("the LUN {lun} is not served: {why}"))
+}
+
 fn login(event: &Event) -> Said {
     let [user, address, door] = ["user", "address", "door"].map(|name| field(event, name));
     (Severity::Warning, format!("logins fail: the last as '{user}' from {address} ({door})"))
@@ -153,6 +158,7 @@ const CLASSES: &[(&str, &[&str], fn(&Event) -> Said)] = &[
     ("sysevent.cenote.pool_health", &["pool", "health"], health),
     ("sysevent.cenote.pool_space", &["pool", "is"], space),
     ("sysevent.cenote.sync_slow", &["pool"], slow),
+    ("sysevent.cenote.lun_left_out", &["lun", "why"], left_out),
     (LOGIN, &[], login),
 ];
 const LOGIN: &str = "sysevent.cenote.login_failed";
@@ -265,6 +271,12 @@ mod tests {
                 with(&[("is", "above"), ("percent", "91"), ("limit", "90")]),
                 Warning,
                 "pool tank is 91 % full, above 90 %",
+            ),
+            (
+                "sysevent.cenote.lun_left_out",
+                with(&[("lun", "a/v"), ("why", "its number 0 is that of the LUN 'tank/v'")]),
+                Warning,
+                "the LUN a/v is not served: its number 0 is that of the LUN 'tank/v'",
             ),
         ] {
             let alert = Judge::new(1).note(&event(class, &fields), 0).unwrap();

@@ -141,6 +141,7 @@ pub const ATTRIBUTES: &[Attribute] = &[
     row("lunumber", User("cenote:lunumber"), LUNS, Always, Word, "auto"),
     row("lunguid", User("cenote:lunguid"), LUNS, Never, Word, ""),
     row("status", User("cenote:status"), LUNS, Always, Word, ""),
+    row("problem", Computed, LUNS, Never, Word, ""),
     row("writecache", User("cenote:writecache"), FOR_LUNS, Always, Flag, "false"),
     counted("space_data", "referenced", ALL, Size),
     counted("space_available", "available", ALL, Size),

@@ -52,10 +52,10 @@ impl Appliance {
         let failed = |e: units::Error| ApiError::cannot("restore the configuration", &e);
         // Numbers of LUNs are given and groups are changed in turns.
         let _turn = self.0.san.numbering.lock().await;
-        let luns = self.luns().await?;
         let before = self.network().map_err(failed)?;
+        let luns = self.luns_by_claims(&before).await?;
         let configuration = self.configuration().map_err(failed)?;
-        let check = |writer: &store::Writer| check::check(writer, &luns, &before);
+        let check = |writer: &store::Writer| check::check(writer, &luns.held);
         configuration.restore_text(text.reveal(), check).map_err(failed)?;
         self.san_changed();
         Ok(Reply::Done)
@@ -91,7 +91,8 @@ impl Appliance {
             return Ok(view);
         }
         let network = self.network().map_err(|e| ApiError::cannot("read the configuration", &e))?;
-        let view = Arc::new(SanView { network, luns: self.luns().await?, generation });
+        let luns = self.luns_by_claims(&network).await?.held;
+        let view = Arc::new(SanView { network, luns, generation });
         *self.0.configuration.view.lock().unwrap_or_else(PoisonError::into_inner) = view.clone();
         Ok(view)
     }

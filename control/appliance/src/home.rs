@@ -9,6 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -52,6 +53,44 @@ pub struct Known {
     /// It may be found under this guid: its own is being changed.
     #[serde(default)]
     pub next_guid: Option<u64>,
+    /// Counts from import to import: of two pools, the one with the lower number was here first.
+    #[serde(default)]
+    pub order: u64,
+    /// It could not be read when it was decided which LUNs are served.
+    #[serde(default)]
+    pub away: bool,
+    /// Its LUNs that are not served because another has what they claim, by their datasets.
+    #[serde(default)]
+    pub left_out: BTreeMap<String, LeftOut>,
+}
+
+/// Why a LUN is not served.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The LUN that has what it claims.
+    pub holder: String,
+    pub claim: Claim,
+}
+
+/// What only one LUN can have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    /// In hexadecimal digits.
+    Identifier(String),
+    Number(u16),
+}
+
+impl fmt::Display for LeftOut {
+    /// With what to do about it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LeftOut { holder, claim } = self;
+        match claim {
+            Claim::Identifier(_) => write!(f, "its identifier is that of the LUN '{holder}'")?,
+            Claim::Number(number) => write!(f, "its number {number} is that of the LUN '{holder}'")?,
+        }
+        f.write_str("; 'set lunumber=auto' makes it a LUN of its own")
+    }
 }
 
 #[derive(Default, Serialize, Deserialize)]

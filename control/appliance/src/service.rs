@@ -25,7 +25,17 @@ impl Appliance {
                 iscsi.followed(self.san_generation()).await;
             }
         }
-        reply
+        self.with_left_out(reply).await
+    }
+
+    /// An import tells which LUNs of the pool are not served.
+    async fn with_left_out(&self, reply: Result<Reply>) -> Result<Reply> {
+        let Ok(Reply::Imported { name, warning, back }) = reply else { return reply };
+        let left_out = self.left_out_of(&name).await;
+        let lines = left_out.iter().map(|(lun, why)| format!("the LUN '{lun}' is not served: {why}"));
+        let lines: Vec<String> = warning.into_iter().chain(lines).collect();
+        let warning = (!lines.is_empty()).then(|| lines.join("\n"));
+        Ok(Reply::Imported { name, warning, back })
     }
 
     async fn answer(&self, call: Call) -> Result<Reply> {

@@ -168,6 +168,8 @@ struct Lun {
     name: String,
     number: String,
     is_online: bool,
+    /// Why it is not, though it should be.
+    problem: Option<String>,
     targets: Vec<String>,
     initiators: String,
 }
@@ -188,6 +190,7 @@ fn lun_of(all: &Things, dataset: &str) -> Option<Lun> {
         name: dataset.into(),
         number: text("lunumber"),
         is_online: text("status") != "offline",
+        problem: Some(text("problem")).filter(|problem| !problem.is_empty()),
         targets: members.unwrap_or_default(),
         initiators: text("initiatorgroup"),
     })
@@ -201,7 +204,10 @@ impl Lun {
             false => format!("the initiators of {}", self.initiators),
         };
         match (self.is_online, &self.targets[..]) {
-            (false, _) => vec![format!("LUN {number}, offline")],
+            (false, _) => {
+                let problem = self.problem.iter().map(|why| format!(": {why}"));
+                vec![format!("LUN {number}, offline{}", problem.collect::<String>())]
+            }
             (true, []) => vec![format!("LUN {number}, of no target yet")],
             (true, targets) => {
                 targets.iter().map(|target| format!("LUN {number} of {target}, for {whom}")).collect()
@@ -240,7 +246,7 @@ fn document(daemon: &Daemon, all: &Things) -> String {
     let luns = all.nbd.exports.iter().filter_map(|export| lun_of(all, &export.name));
     let lun = |lun: Lun| {
         json!({
-            "volume": lun.name, "number": lun.number, "online": lun.is_online, "targets": lun.targets,
+            "volume": lun.name, "number": lun.number, "online": lun.is_online, "problem": lun.problem, "targets": lun.targets,
             "initiator_groups": lun.initiators,
         })
     };
@@ -404,5 +410,15 @@ cenote 0.1.0 is up for 01:02:03, process 77, with its home in /h
         assert_eq!(value["volumes"][0]["uris"][0], "nbd://127.0.0.1/tank/v");
         assert_eq!(value["clients"][0]["requests"], 12);
         assert_eq!(value["samples_problem"], "keep samples: /h has 2M left: out of space");
+    }
+
+    #[test]
+    fn a_lun_that_is_left_out_says_why() {
+        let (_, mut all) = example();
+        let attributes = &mut all.shares[0].attributes;
+        attributes.push(Property::computed("status", "offline"));
+        attributes.push(Property::computed("problem", "its number 3 is that of another"));
+        let lines = lun_of(&all, "tank/v").unwrap().lines();
+        assert_eq!(lines, ["LUN 3, offline: its number 3 is that of another"]);
     }
 }

@@ -53,19 +53,15 @@ const TABLES: &[(&str, Check)] = &[
     (ABOUT.name(), about),
 ];
 
-/// `luns`: those that there are, which keep their numbers; `before`: the network as it is.
-pub(super) fn check(writer: &Writer, luns: &[Arc<LunFacts>], before: &Network) -> Result<()> {
+/// `luns`: those that are served, which keep their numbers.
+pub(super) fn check(writer: &Writer, luns: &[Arc<LunFacts>]) -> Result<()> {
     for table in writer.tables()? {
         let Some((_, check)) = TABLES.iter().find(|(known, _)| *known == table) else {
             return Err(Error::invalid(format!("nothing is known of its table '{table}'")));
         };
         check(writer)?;
     }
-    // Where two LUNs clash already, another configuration must not be refused for it.
-    match at_most_one_number(before, luns) {
-        Ok(()) => at_most_one_number(&Network::read(writer)?, luns),
-        Err(_) => Ok(()),
-    }
+    at_most_one_number(&Network::read(writer)?, luns)
 }
 
 /// The store has looked at the schema, and brought it up to its own.

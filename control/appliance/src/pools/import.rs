@@ -102,7 +102,7 @@ impl Appliance {
             passing: how.is_passing,
             temporary: import.temporary,
             txg: back.map(|back| back.txg),
-            next_guid: None,
+            ..Known::default()
         };
         {
             let mut pools = self.0.pools.lock().await;

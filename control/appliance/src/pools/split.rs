@@ -4,8 +4,10 @@ use crate::appliance::{Appliance, By};
 use crate::error_text::{About, cannot};
 use crate::home::Known;
 use crate::pools::{Access, Open, Opening, devices_of, vdevs};
+use crate::shares::{IDENTIFIER, own};
 use api::{PoolSplit, Reply, Result};
 use dsl::pool_props::{self, PoolProp, PoolSetting, When};
+use dsl::props::PropName;
 use pool::Pool;
 use units::{Error, Guid, Kind};
 
@@ -52,6 +54,7 @@ impl Appliance {
             passing: is_kept,
             ..Known::default()
         };
+        without_identifiers(&new).await.map_err(|e| failed(&e))?;
         for (property, value) in how.later {
             new.set_property(&property, &value).await.map_err(|e| failed(&e))?;
         }
@@ -69,6 +72,31 @@ impl Appliance {
         }
         Ok(Reply::SplitOff { devices: paths })
     }
+}
+
+/// The volumes of the new pool are copies, which have not the identifiers of their originals, as clones and received ones have
+/// not. Each is a LUN when it is made one, with an identifier of its own.
+async fn without_identifiers(new: &Pool) -> units::Result<()> {
+    let mut luns = Vec::new();
+    {
+        let _reading = new.reading().await;
+        for dataset in new.dsl().descendants(&new.name()).await? {
+            let stats = new.dsl().stats(&dataset).await?;
+            if own(&stats, IDENTIFIER).await?.is_some_and(|(_, own)| own) {
+                luns.push(dataset);
+            }
+        }
+    }
+    if luns.is_empty() {
+        return Ok(());
+    }
+    new.change("forget identifiers", move |pool, tx| async move {
+        for dataset in luns {
+            pool.dsl().inherit(&tx, &dataset, &PropName::User(IDENTIFIER.into()), false).await?;
+        }
+        Ok(())
+    })
+    .await
 }
 
 fn find_all(pool: &Pool, devices: &[String]) -> units::Result<Vec<Guid>> {

@@ -1,7 +1,7 @@
 //! The pools that there are, by name, and what is open of each.
 
 use crate::error_text::no_such_pool;
-use crate::home::Known;
+use crate::home::{Known, LeftOut};
 use crate::pools::seen::Seen;
 use crate::shares::LunIndex;
 use api::{ApiError, ErrorKind};
@@ -110,8 +110,11 @@ impl Pools {
         };
         match outcome {
             Ok(open) => {
-                entry.known = open.known.clone();
-                entry.state = State::Open(open.clone());
+                // What was noted of its LUNs meanwhile stays.
+                let Known { away, left_out, .. } = std::mem::take(&mut entry.known);
+                let known = Known { away, left_out, ..open.known.clone() };
+                entry.known = known.clone();
+                entry.state = State::Open(Open { known, ..open.clone() });
             }
             Err(failed) => entry.state = State::Failed(Box::new(failed)),
         }
@@ -232,11 +235,26 @@ impl Pools {
         }
     }
 
+    /// Which of its LUNs are not served, and whether they could be read at all; whether that is new.
+    pub fn note_luns(&mut self, name: &str, away: bool, left_out: BTreeMap<String, LeftOut>) -> bool {
+        let Some(entry) = self.0.get_mut(name) else { return false };
+        if entry.known.away == away && entry.known.left_out == left_out {
+            return false;
+        }
+        (entry.known.away, entry.known.left_out) = (away, left_out);
+        if let State::Open(open) = &mut entry.state {
+            open.known = entry.known.clone();
+        }
+        true
+    }
+
     pub fn known(&self) -> Vec<Known> {
         self.0.values().map(|entry| entry.known.clone()).collect()
     }
 
-    pub fn add(&mut self, open: Open) {
+    /// Of a pool that comes: it is the last that came.
+    pub fn add(&mut self, mut open: Open) {
+        open.known.order = self.0.values().map(|entry| entry.known.order).max().unwrap_or(0) + 1;
         self.0.insert(open.known.name.clone(), Entry { known: open.known.clone(), state: State::Open(open) });
     }
 

@@ -12,7 +12,7 @@ use crate::appliance::Appliance;
 use crate::error_text::About;
 use crate::error_text::why;
 use crate::san::interfaces::Interfaces;
-use crate::shares::LunFacts;
+use crate::shares::{LunFacts, Luns};
 use api::san::{InitiatorChange, Members, San, TargetChange};
 use api::{ApiError, Reply, Secret};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Appliance {
         are_there(&asked).map_err(failed)?;
         // Numbers of LUNs are given and groups are changed in turns, or both would be right and the sum wrong.
         let _turn = self.0.san.numbering.lock().await;
-        let luns = self.luns().await?;
+        let luns = self.luns_by_claims(&self.network().map_err(failed)?).await?;
         let random = [world::random_u64(), world::random_u64()];
         let changed =
             self.configuration().and_then(|c| c.change(|writer| change(writer, asked, &luns, random)));
@@ -96,7 +96,7 @@ fn doing(asked: &San) -> String {
 }
 
 /// `random` is for the name of a new target.
-fn change(writer: &mut Writer, asked: San, luns: &[Arc<LunFacts>], random: [u64; 2]) -> Result<Reply> {
+fn change(writer: &mut Writer, asked: San, luns: &Luns, random: [u64; 2]) -> Result<Reply> {
     let before = Network::read(writer)?;
     let name = match asked {
         San::Show => None,
@@ -173,10 +173,8 @@ fn change(writer: &mut Writer, asked: San, luns: &[Arc<LunFacts>], random: [u64;
             None
         }
     };
-    // Pools that came from elsewhere may bring clashes with them; those must not keep anybody from mending things.
-    if at_most_one_number(&before, luns).is_ok() {
-        at_most_one_number(&Network::read(writer)?, luns)?;
-    }
+    // Those that are left out already keep nothing from being changed.
+    at_most_one_number(&Network::read(writer)?, &luns.held)?;
     Ok(name.map_or(Reply::Done, |name| Reply::Named { name }))
 }
 
@@ -241,7 +239,7 @@ fn set_credentials(chap: &mut Credentials, user: Option<String>, secret: Option<
 fn set_group(
     writer: &mut Writer,
     before: &Network,
-    luns: &[Arc<LunFacts>],
+    luns: &Luns,
     of: Members,
     name: &str,
     new_name: Option<String>,
@@ -281,12 +279,12 @@ fn known_members(network: &Network, of: Members, members: Vec<String>) -> Result
     Ok(known)
 }
 
-fn not_used(luns: &[Arc<LunFacts>], of: Members, name: &str) -> Result<()> {
+fn not_used(luns: &Luns, of: Members, name: &str) -> Result<()> {
     let uses = |lun: &&Arc<LunFacts>| match of.is_target() {
         true => lun.target_group == name,
         false => lun.initiator_groups.iter().any(|g| g == name),
     };
-    match luns.iter().find(uses) {
+    match luns.all().find(uses) {
         Some(lun) => {
             Err(Error::new(Kind::Busy, "group").because(format!("the LUN '{}' uses the group", lun.dataset)))
         }

@@ -41,6 +41,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug)]
 pub(super) struct Used {
     pub device: Weak<Device>,
+    guid: [u8; 16],
     write_cache: bool,
     read_only: bool,
 }
@@ -127,6 +128,7 @@ impl SanDirectory {
         device.set_groups(groups(view));
         let used = Used {
             device: Arc::downgrade(&device),
+            guid: facts.guid,
             write_cache: facts.write_cache,
             read_only: facts.read_only,
         };
@@ -137,7 +139,8 @@ impl SanDirectory {
     /// The device that is used, as the LUN is now.
     fn used(&self, facts: &LunFacts) -> Option<Arc<Device>> {
         let mut devices = lock(&self.devices);
-        let used = devices.get_mut(&facts.dataset).filter(|used| used.read_only == facts.read_only)?;
+        let is_same = |used: &&mut Used| used.guid == facts.guid && used.read_only == facts.read_only;
+        let used = devices.get_mut(&facts.dataset).filter(is_same)?;
         let device = used.device.upgrade()?;
         if used.write_cache != facts.write_cache {
             used.write_cache = facts.write_cache;

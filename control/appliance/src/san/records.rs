@@ -100,6 +100,14 @@ impl Network {
         })
     }
 
+    /// Whether [`Network::meet`] says the same with both.
+    pub fn has_groups_of(&self, other: &Network) -> bool {
+        self.target_groups == other.target_groups
+            && self.initiator_groups == other.initiator_groups
+            && self.fc_target_groups == other.fc_target_groups
+            && self.fc_initiator_groups == other.fc_initiator_groups
+    }
+
     pub fn groups(&self, of: Members) -> &Groups {
         match of {
             Members::Targets => &self.target_groups,

@@ -1,6 +1,7 @@
 //! What the storage area network keeps while it runs.
 
 use crate::san::iscsi::Iscsi;
+use crate::shares::Claims;
 use std::sync::{Mutex, PoisonError};
 
 #[derive(Debug)]
@@ -8,11 +9,17 @@ pub(crate) struct SanService {
     iscsi: Mutex<Option<Iscsi>>,
     /// Held while LUNs are numbered, and while groups change on which their numbers depend.
     pub numbering: world::sync::Mutex<()>,
+    /// Held while it is decided which LUNs are served; of `numbering` and this, that is the first.
+    pub claims: world::sync::Mutex<Claims>,
 }
 
 impl Default for SanService {
     fn default() -> SanService {
-        SanService { iscsi: Mutex::default(), numbering: world::sync::Mutex::new(()) }
+        SanService {
+            iscsi: Mutex::default(),
+            numbering: world::sync::Mutex::new(()),
+            claims: world::sync::Mutex::new(Claims::default()),
+        }
     }
 }
 

@@ -71,7 +71,7 @@ async fn describe(stats: &Stats<'_>, dataset: &str, attribute: &Attribute) -> Re
             Some(shown.unwrap_or_else(|| (attribute.default.into(), Source::Default)))
         }
         // It belongs to the appliance alone, which adds it.
-        Kept::Computed if name == "migration" => None,
+        Kept::Computed if ["migration", "problem"].contains(&name) => None,
         Kept::Computed if name == "origin" => {
             let shown = stats.get(&PropName::Native(Prop::Origin)).await?;
             shown.map(|(value, _)| (values::plain(&value), Source::None))

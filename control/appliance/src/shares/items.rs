@@ -8,12 +8,14 @@ use super::settings::{self, NumberWish, Settings};
 use crate::appliance::{Appliance, By};
 use crate::datasets::Doomed;
 use crate::error_text::{About, cannot};
+use crate::home::{Claim, LeftOut};
 use crate::pools::{Access, Open};
 use crate::san::Network;
 use api::san::DEFAULT_GROUP;
 use api::shares::{DEFAULT_PROJECT, Item, ItemKind, Place, Shares};
 use api::{ApiError, CustomProperty, ErrorKind, NewDataset, NewKind, Reply, Result};
 use pool::Pool;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::Error;
 
@@ -80,7 +82,9 @@ impl Appliance {
                 place.share.is_none() == projects && project.as_ref().is_none_or(|p| *p == place.project)
             };
             let found = items_of(&open, wanted, &schema).await;
-            let found = found.map(|items| items.into_iter().map(|item| self.with_migration(item)));
+            let left_out = self.left_out_of(&name).await;
+            let more = |item| with_problem(self.with_migration(item), &left_out);
+            let found = found.map(|items| items.into_iter().map(more));
             items.extend(found.map_err(|e| cannot(About::Dataset, &format!("list shares of '{name}'"), &e))?);
         }
         items.sort_by(|a, b| a.place.cmp(&b.place));
@@ -97,7 +101,10 @@ impl Appliance {
             _ => cannot(About::Dataset, &format!("open '{place}'"), &e),
         })?;
         // `tank/vol1` is a LUN of the default project, and not a project of that name.
-        if found.place == *place { Ok(self.with_migration(found)) } else { Err(missing()) }
+        if found.place != *place {
+            return Err(missing());
+        }
+        Ok(with_problem(self.with_migration(found), &self.left_out_of(&place.pool).await))
     }
 
     /// With what there is to say of another block size that it gets.
@@ -198,11 +205,17 @@ impl Appliance {
         dataset: &str,
         network: &Network,
     ) -> Result<units::Result<()>> {
-        let luns = self.luns().await?;
+        let luns = self.luns_by_claims(network).await?;
         let open = self.pool(dataset.split('/').next().unwrap_or(dataset), Access::Look).await?;
         let before = lun_of(&open.pool, dataset).await;
         let before = before.map_err(|e| cannot(About::Dataset, &format!("open '{dataset}'"), &e))?;
-        Ok(plan_groups(settings, dataset, before, network, &luns))
+        let left_out = luns.why_not(dataset).cloned();
+        let others: Vec<Arc<LunFacts>> = match (&before.0, &left_out) {
+            // What it holds is not in the way of those that claim it too.
+            (Some(_), None) => luns.held,
+            _ => luns.all().cloned().collect(),
+        };
+        Ok(plan_groups(settings, dataset, before, left_out.as_ref(), network, &others))
     }
 
     async fn rename_item(&self, from: &Place, to: &Place, by: &By) -> Result<Reply> {
@@ -233,6 +246,19 @@ impl Appliance {
         let doomed = Doomed { recursive: true, force, ..Doomed::default() };
         self.destroy_dataset(&place.dataset(), doomed, by).await
     }
+}
+
+/// A LUN that is left out is offline, and says why.
+fn with_problem(mut item: Item, left_out: &BTreeMap<String, LeftOut>) -> Item {
+    let why = left_out.get(&item.place.dataset()).filter(|_| item.kind == ItemKind::Lun);
+    let status = item.attributes.iter_mut().find(|a| a.name == "status");
+    if let (Some(why), Some(status)) = (why, status)
+        && status.value != Some("offline".into())
+    {
+        *status = api::Property::computed("status", "offline");
+        item.attributes.push(api::Property::computed("problem", why.to_string().as_str()));
+    }
+    item
 }
 
 fn not_there(place: &Place) -> ApiError {
@@ -357,21 +383,25 @@ pub(super) fn plan_groups_of_new(
         ..LunFacts::default()
     };
     settings.concerns_lun = true;
-    plan_groups(settings, &place.dataset(), (None, lun), network, luns)
+    plan_groups(settings, &place.dataset(), (None, lun), None, network, luns)
 }
 
-/// Identifier and number, as the groups will be.
+/// Identifier and number, as the groups will be. What is `left_out` is made a LUN of its own when something is said of it
+/// that only a LUN has a use for; else it stays as it is.
 fn plan_groups(
     settings: &mut Settings,
     dataset: &str,
     (found, would_be): (Option<LunFacts>, LunFacts),
+    left_out: Option<&LeftOut>,
     network: &Network,
     luns: &[Arc<LunFacts>],
 ) -> units::Result<()> {
-    if !settings.concerns_lun && found.is_none() {
+    let stays = settings.goes_offline || !settings.concerns_lun;
+    if !settings.concerns_lun && found.is_none() || left_out.is_some() && stays {
         return Ok(());
     }
-    if found.is_none() {
+    let is_copy = matches!(left_out, Some(LeftOut { claim: Claim::Identifier(_), .. }));
+    if found.is_none() || is_copy {
         let guid = new_guid();
         debug_assert!(parse_guid(&guid).is_some());
         settings.properties.push(("cenote:lunguid".into(), guid));
@@ -389,7 +419,13 @@ fn plan_groups(
         Some(NumberWish::Auto) => Wish::Keep(None),
         None => Wish::Keep(had),
     };
-    let number = choose(network, &lun, luns, wish)?;
+    let mut others = luns.to_vec();
+    if let Some(LeftOut { holder, claim: Claim::Number(number) }) = left_out {
+        // Its pool may be one that cannot be read just now.
+        let (dataset, number) = (holder.clone(), Some(*number));
+        others.push(Arc::new(LunFacts { dataset, number, ..lun.clone() }));
+    }
+    let number = choose(network, &lun, &others, wish)?;
     if had != Some(number) {
         settings.properties.push(("cenote:lunumber".into(), number.to_string()));
     }

@@ -5,6 +5,9 @@ use dsl::Stats;
 use dsl::props::{Prop, PropName, Source, Value};
 use units::Result;
 
+/// The property whose value makes a volume a LUN.
+pub(crate) const IDENTIFIER: &str = "cenote:lunguid";
+
 /// What is known of a LUN without opening it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LunFacts {
@@ -60,8 +63,7 @@ pub(crate) fn list(text: &str) -> Vec<String> {
 /// What the volume says of itself; nothing if it is no LUN.
 pub(crate) async fn facts(stats: &Stats<'_>, dataset: &str) -> Result<Option<LunFacts>> {
     let text = |property: &'static str| async move { own(stats, property).await };
-    let Some(guid) = text("cenote:lunguid").await?.filter(|(_, own)| *own).and_then(|(t, _)| parse_guid(&t))
-    else {
+    let Some(guid) = text(IDENTIFIER).await?.filter(|(_, own)| *own).and_then(|(t, _)| parse_guid(&t)) else {
         return Ok(None);
     };
     let or_default =

@@ -23,6 +23,11 @@ pub fn trials() -> Vec<Trial> {
             served,
         ),
         trial(
+            "a_pool_that_comes_takes_no_lun_of_one_that_is_there",
+            &[Need::Program("iscsi-ls"), Need::Program("timeout"), QEMU],
+            claimed,
+        ),
+        trial(
             "conformance_tests_end_on_volumes_as_they_do_on_memory",
             &[Need::Program("iscsi-test-cu"), Need::Program("timeout"), ASKED],
             conformance,
@@ -393,6 +398,49 @@ pub fn shell(home: &Home, script: &str) {
 /// A client, which is ended when it takes longer than a minute.
 fn client(program: &str, args: &[&str]) -> String {
     run(Command::new("timeout").arg("60").arg(find(program).unwrap()).args(args).stdin(Stdio::null()))
+}
+
+/// A pool whose name comes first claims the identifier of one LUN and the number of another, and a half of the mirror is
+/// split off: clients go on with what they had, also after a restart.
+fn claimed() {
+    let home = Home::new();
+    let disks = ["a.img", "b.img", "c.img"].map(|name| home.disk(name));
+    home.run(&format!("zpool create tank mirror {} {}", disks[0], disks[1]));
+    home.run(&format!("zpool create aaa {}", disks[2]));
+    let port = free_port();
+    let daemon = start(&home, port);
+    shell(&home, SETUP);
+    let guid = home.run("zfs get -H -o value cenote:lunguid tank/mysql/log");
+    for (name, guid, number) in [("v", guid.trim(), 7), ("w", "600144f0000000000000000000000001", 1)] {
+        home.run(&format!("zfs create -s -V 64M aaa/{name}"));
+        home.run(&format!("zfs set cenote:lunguid={guid} cenote:lunumber={number} aaa/{name}"));
+    }
+    home.run("zpool export aaa");
+    let log = format!("iscsi://127.0.0.1:{port}/{TARGET}/1");
+    let qemu = |command: &str| {
+        let said = client("qemu-io", &["-f", "raw", "-c", command, "-c", "flush", &log]);
+        assert!(!said.contains("verification failed") && !said.contains("error"), "{said}");
+    };
+    qemu("write -P 0xaa 0 1M");
+    let import = format!("zpool import -d {} aaa", home.scratch.path().display());
+    let words: Vec<&str> = import.split_whitespace().collect();
+    let warned = said(&home.cenote(&words).output().unwrap());
+    assert!(warned.contains("the LUN 'aaa/v' is not served: its identifier is that of"), "{warned}");
+    assert!(warned.contains("the LUN 'aaa/w' is not served: its number 1 is that of"), "{warned}");
+    home.run(&format!("zpool split -R {} tank backup", home.scratch.path().join("alt").display()));
+    qemu("read -P 0xaa 0 1M");
+    qemu("write -P 0xbb 0 64k");
+    let list = || client("iscsi-ls", &["-s", "-i", HOST, &format!("iscsi://127.0.0.1:{port}")]);
+    assert_eq!(list().matches("Lun:").count(), 2, "{}", list());
+    daemon.kill();
+    let daemon = start(&home, port);
+    qemu("read -P 0xbb 0 64k");
+    qemu("read -P 0xaa 64k 960k");
+    assert_eq!(list().matches("Lun:").count(), 2, "{}", list());
+    assert!(home.run("status").contains("offline: its number 1 is that of the LUN 'tank/mysql/log'"));
+    shell(&home, "shares set pool=aaa\nshares select default select w set lunumber=auto\n");
+    assert_eq!(list().matches("Lun:").count(), 3, "{}", list());
+    daemon.end();
 }
 
 fn served() {

@@ -22,7 +22,8 @@ impl Kept {
     }
 
     fn ask(&self, asked: San) -> Result<Reply> {
-        self.store.change(|w| change(w, asked, &self.luns, [1, 2]))
+        let luns = Luns { held: self.luns.clone(), ..Luns::default() };
+        self.store.change(|w| change(w, asked, &luns, [1, 2]))
     }
 
     fn network(&self) -> Network {
