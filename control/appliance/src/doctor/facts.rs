@@ -239,7 +239,8 @@ fn median_us<'a>(histograms: impl IntoIterator<Item = &'a [u64]>, least: u64) ->
 
 /// The world-wide names of LUNs, by which clients know them.
 pub(super) fn of_luns(facts: &mut Facts, items: &[Item]) {
-    for item in items {
+    // What is left out may have the name of another.
+    for item in items.iter().filter(|item| item.attribute("problem").is_none()) {
         let value = |name: &str| item.attribute(name).and_then(|a| a.value.clone());
         if let (Some(Value::Text(guid)), Some(Value::Number(block))) =
             (value("lunguid"), value("volblocksize"))

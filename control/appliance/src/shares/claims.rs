@@ -18,7 +18,7 @@ use super::LunFacts;
 use crate::home::{Claim, LeftOut};
 use crate::san::Network;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The LUNs of all pools, in the order of names.
@@ -89,12 +89,19 @@ impl Claims {
         pools: &BTreeMap<String, Standing>,
     ) -> Luns {
         let standing = |lun: &LunFacts| pools.get(pool_of(&lun.dataset));
+        let has_its_name = |lun: &LunFacts| {
+            let held = self.held.get(&lun.guid);
+            held.is_some_and(|held| held.dataset == lun.dataset)
+        };
+        let named: HashSet<[u8; 16]> =
+            luns.iter().filter(|lun| has_its_name(lun)).map(|lun| lun.guid).collect();
         let mut order: Vec<(Right, u64, usize)> = luns
             .iter()
             .enumerate()
             .map(|(at, lun)| {
                 let standing = standing(lun);
-                (self.right(lun, standing), standing.map_or(0, |pool| pool.order), at)
+                let may_be_renamed = !named.contains(&lun.guid);
+                (self.right(lun, standing, may_be_renamed), standing.map_or(0, |pool| pool.order), at)
             })
             .collect();
         order.sort_unstable();
@@ -120,7 +127,8 @@ impl Claims {
                 let same = by_number.entry(number).or_default();
                 // Those that are kept had their numbers beside one another under these groups.
                 let is_known = right == Right::Kept && same_groups;
-                if let Some(holder) = same.iter().find(|other| !is_known && network.meet(lun, other)) {
+                let others = if is_known { &[] } else { &same[..] };
+                if let Some(holder) = others.iter().find(|other| network.meet(lun, other)) {
                     let holder = holder.dataset.clone();
                     lost.insert(at, LeftOut { holder, claim: Claim::Number(number) });
                     continue;
@@ -147,10 +155,11 @@ impl Claims {
         }
     }
 
-    fn right(&self, lun: &LunFacts, standing: Option<&Standing>) -> Right {
-        // Its name may be another by now, and within its pool it may be a copy with other blocks.
-        let is_it = |held: &&Arc<LunFacts>| {
-            pool_of(&held.dataset) == pool_of(&lun.dataset)
+    /// `may_be_renamed`: none has the identifier under the name of the one that held it.
+    fn right(&self, lun: &LunFacts, standing: Option<&Standing>, may_be_renamed: bool) -> Right {
+        let is_it = |held: &Arc<LunFacts>| {
+            let is_renamed = may_be_renamed && pool_of(&held.dataset) == pool_of(&lun.dataset);
+            (held.dataset == lun.dataset || is_renamed)
                 && held.number == lun.number
                 && held.target_group == lun.target_group
                 && held.initiator_groups == lun.initiator_groups
@@ -158,7 +167,7 @@ impl Claims {
         let was_left_out = standing.is_some_and(|pool| pool.left_out.contains_key(&lun.dataset));
         match standing {
             _ if was_left_out => Right::Late,
-            _ if self.held.get(&lun.guid).is_some_and(|held| is_it(&held)) => Right::Kept,
+            _ if self.held.get(&lun.guid).is_some_and(is_it) => Right::Kept,
             Some(pool) if pool.was_away => Right::Back,
             _ => Right::Fresh,
         }

@@ -406,11 +406,11 @@ fn claimed() {
     let home = Home::new();
     let disks = ["a.img", "b.img", "c.img"].map(|name| home.disk(name));
     home.run(&format!("zpool create tank mirror {} {}", disks[0], disks[1]));
-    home.run(&format!("zpool create aaa {}", disks[2]));
     let port = free_port();
     let daemon = start(&home, port);
     shell(&home, SETUP);
     let guid = home.run("zfs get -H -o value cenote:lunguid tank/mysql/log");
+    home.run(&format!("zpool create aaa {}", disks[2]));
     for (name, guid, number) in [("v", guid.trim(), 7), ("w", "600144f0000000000000000000000001", 1)] {
         home.run(&format!("zfs create -s -V 64M aaa/{name}"));
         home.run(&format!("zfs set cenote:lunguid={guid} cenote:lunumber={number} aaa/{name}"));

@@ -143,6 +143,8 @@ fn what_is_served_keeps_its_place_under_another_name_and_with_other_blocks() {
     machine.lun("b/v").dataset = "b/z".into();
     machine.luns.extend([lun("b/a", X, 3), lun("a/v", Y, 0)]);
     machine.always_holds(&["b/z"]);
+    machine.luns.push(lun("b/c", X, 0));
+    machine.always_holds(&["b/z"]);
     (machine.lun("b/z").block_size, machine.lun("b/z").size) = (8192, 1 << 30);
     machine.always_holds(&["b/z"]);
 }
