@@ -21,6 +21,13 @@ fn not_mounted(what: &str) -> ApiError {
     ApiError::new(ErrorKind::Invalid, format!("cannot unmount '{what}': not currently mounted"))
 }
 
+/// Whether what is mounted could neither be reached nor unmounted any more, with `new` in its place. One of another pool is not
+/// hidden in its own directory either: a pool that is imported does not take the files of another one's users.
+fn hides((new, at): (&str, &Path), (mounted, there): (&str, &Path)) -> bool {
+    let pool_of = |name: &str| name.split('/').next().map(str::to_string);
+    there.starts_with(at) && (there != at || pool_of(mounted) != pool_of(new))
+}
+
 impl Appliance {
     /// What is mounted.
     pub(crate) fn mounts(&self) -> Reply {
@@ -70,19 +77,17 @@ impl Appliance {
         Ok(Reply::Done)
     }
 
-    /// A directory below which a dataset of the same pool is mounted already is not mounted over: that one could neither be
-    /// reached nor unmounted. With `overlay` it is.
+    /// A directory is not mounted over where that [`hides`] a dataset that is mounted already. With `overlay` it is.
     fn check_hides_none(&self, dataset: &str, at: &Path, overlay: bool) -> Result<()> {
-        let pool_of = |name: &str| name.split('/').next().map(str::to_string);
         let would_be_hidden = |(name, mount): &(String, Arc<fuse::Mount>)| {
-            let is_below = mount.at() != at && mount.at().starts_with(at);
-            !overlay && is_below && !mount.has_ended() && pool_of(name) == pool_of(dataset)
+            !overlay && !mount.has_ended() && hides((dataset, at), (name, mount.at()))
         };
         let Some((name, mount)) = self.0.mounts.all().into_iter().find(would_be_hidden) else {
             return Ok(());
         };
         let message = format!(
-            "cannot mount '{dataset}': '{name}' is mounted below it, on {}, and would be hidden: unmount that first, or use -O",
+            "cannot mount '{dataset}': '{name}' is mounted {}, on {}, and would be hidden: unmount that first, or use -O",
+            if mount.at() == at { "there" } else { "below it" },
             mount.at().display()
         );
         Err(ApiError::new(ErrorKind::Busy, message))
@@ -304,5 +309,26 @@ impl Appliance {
             }
         }
         problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_hides_what_is_below_it_and_none_takes_the_place_of_another_pools() {
+        let hides = |new, at, mounted, there| hides((new, Path::new(at)), (mounted, Path::new(there)));
+        for (new, at, mounted, there, expected) in [
+            ("tank/a", "/t", "tank/b", "/t/b", true),
+            ("tank/a", "/t", "tank/b", "/t", false),
+            ("tank/a", "/t/a", "tank", "/t", false),
+            ("lake/a", "/t", "tank/b", "/t", true),
+            ("lake/a", "/t", "tank/b", "/t/b", true),
+            ("lake/a", "/t/a", "tank/b", "/t", false),
+            ("lake/a", "/t", "tank/b", "/tank", false),
+        ] {
+            assert_eq!(hides(new, at, mounted, there), expected, "{new} on {at}, {mounted} on {there}");
+        }
     }
 }
