@@ -24,6 +24,7 @@ use crate::san::state::SanService;
 use crate::schedules::Keeper;
 use crate::services::Gates;
 use crate::services::offers::Offers;
+use crate::shares::Claims;
 use crate::turns::Turns;
 use api::{ApiError, Daemon, Result};
 use disk::Volumes;
@@ -75,6 +76,8 @@ pub(crate) struct Inner {
     pub api: Mutex<Vec<String>>,
     pub configuration: Configuration,
     pub san: SanService,
+    /// Held while it is decided which LUNs are served; taken after `san.numbering`.
+    pub claims: world::sync::Mutex<Claims>,
     pub asked_to_end: Event,
     pub started: Instant,
 }
@@ -128,6 +131,7 @@ impl Appliance {
             api: Mutex::default(),
             configuration: Configuration::default(),
             san: SanService::default(),
+            claims: world::sync::Mutex::new(Claims::default()),
             asked_to_end: Event::new(),
             started: world::now(),
         }));

@@ -89,7 +89,7 @@ impl fmt::Display for LeftOut {
             Claim::Identifier(_) => write!(f, "its identifier is that of the LUN '{holder}'")?,
             Claim::Number(number) => write!(f, "its number {number} is that of the LUN '{holder}'")?,
         }
-        f.write_str("; 'set lunumber=auto' makes it a LUN of its own")
+        f.write_str("; in the shell, 'set lunumber=auto' makes it a LUN of its own")
     }
 }
 

@@ -9,8 +9,9 @@
 //! Targets, initiators and groups are kept in the configuration, those of Fibre Channel (`fc`) beside those of iSCSI. What
 //! a LUN says of itself (its groups, its number, its identifier) is kept with its dataset, and so moves with the pool.
 //!
-//! Invariants: no initiator sees two LUNs under one number through one target, whatever is changed here or comes with a pool
-//! (`shares::claims`); what is in use by a LUN or a group is not destroyed; secrets leave this module only towards the login that checks them.
+//! Invariants: no initiator sees two LUNs under one number through one target, whatever is changed here or comes with a
+//! pool (`shares::claims`); what is in use by a LUN or a group is not destroyed; secrets leave this module only towards the
+//! login that checks them.
 //!
 //! Not here: the protocol (`iscsi`), and the LUNs themselves (`shares`).
 

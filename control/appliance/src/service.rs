@@ -32,7 +32,9 @@ impl Appliance {
     async fn with_left_out(&self, reply: Result<Reply>) -> Result<Reply> {
         let Ok(Reply::Imported { name, warning, back }) = reply else { return reply };
         let left_out = self.left_out_of(&name).await;
-        let lines = left_out.iter().map(|(lun, why)| format!("the LUN '{lun}' is not served: {why}"));
+        // Names of a pool that came from elsewhere may have anything in them.
+        let plain = |line: String| line.chars().filter(|c| !c.is_control()).collect::<String>();
+        let lines = left_out.iter().map(|(lun, why)| plain(format!("the LUN '{lun}' is not served: {why}")));
         let lines: Vec<String> = warning.into_iter().chain(lines).collect();
         let warning = (!lines.is_empty()).then(|| lines.join("\n"));
         Ok(Reply::Imported { name, warning, back })

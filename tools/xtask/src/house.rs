@@ -98,6 +98,7 @@ const APPLIANCE: &[&str] = &[
     "san::records",
     "san::fc",
     "san::check",
+    "shares::claims",
     "san::view",
     "san::interfaces",
     "san::places",

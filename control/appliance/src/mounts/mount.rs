@@ -21,8 +21,8 @@ fn not_mounted(what: &str) -> ApiError {
     ApiError::new(ErrorKind::Invalid, format!("cannot unmount '{what}': not currently mounted"))
 }
 
-/// Whether what is mounted could neither be reached nor unmounted any more, with `new` in its place. One of another pool is not
-/// hidden in its own directory either: a pool that is imported does not take the files of another one's users.
+/// Whether what is mounted could neither be reached nor unmounted any more, with `new` in its place. One of another pool is
+/// not hidden in its own directory either: a pool that is imported does not take the place of another one's files.
 fn hides((new, at): (&str, &Path), (mounted, there): (&str, &Path)) -> bool {
     let pool_of = |name: &str| name.split('/').next().map(str::to_string);
     there.starts_with(at) && (there != at || pool_of(mounted) != pool_of(new))

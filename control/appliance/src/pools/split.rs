@@ -74,8 +74,8 @@ impl Appliance {
     }
 }
 
-/// The volumes of the new pool are copies, which have not the identifiers of their originals, as clones and received ones have
-/// not. Each is a LUN when it is made one, with an identifier of its own.
+/// The volumes of the new pool are copies, which have not the identifiers of their originals, as clones and received ones
+/// have not. Each is a LUN when it is made one, with an identifier of its own.
 async fn without_identifiers(new: &Pool) -> units::Result<()> {
     let mut luns = Vec::new();
     {

@@ -1,7 +1,6 @@
 //! What the storage area network keeps while it runs.
 
 use crate::san::iscsi::Iscsi;
-use crate::shares::Claims;
 use std::sync::{Mutex, PoisonError};
 
 #[derive(Debug)]
@@ -9,17 +8,11 @@ pub(crate) struct SanService {
     iscsi: Mutex<Option<Iscsi>>,
     /// Held while LUNs are numbered, and while groups change on which their numbers depend.
     pub numbering: world::sync::Mutex<()>,
-    /// Held while it is decided which LUNs are served; of `numbering` and this, that is the first.
-    pub claims: world::sync::Mutex<Claims>,
 }
 
 impl Default for SanService {
     fn default() -> SanService {
-        SanService {
-            iscsi: Mutex::default(),
-            numbering: world::sync::Mutex::new(()),
-            claims: world::sync::Mutex::new(Claims::default()),
-        }
+        SanService { iscsi: Mutex::default(), numbering: world::sync::Mutex::new(()) }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Which LUN has an identifier or a number that several claim. Pure.
 //!
 //! ```text
-//!   LUNs of all pools ──▶ in the order of their rights ──▶ are identifier and number free? ──▶ held: it is served
-//!                           Kept    held until now, and it claims the same            └──────▶ left out: no initiator sees it
+//!   LUNs of all pools ──▶ in the order of their rights ──▶ identifier and number free? ──▶ held: it is served
+//!                           Kept    held until now, and it claims the same         └──────▶ left out: it is not
 //!                           Fresh   others, those of the pool first that came first
 //!                           Back    of a pool that could not be read when others were served
 //!                           Late    left out until now

@@ -33,7 +33,7 @@ impl Appliance {
     /// says so once.
     pub(crate) async fn luns_by_claims(&self, network: &Network) -> api::Result<Luns> {
         // What was read first is decided about first.
-        let mut claims = self.0.san.claims.lock().await;
+        let mut claims = self.0.claims.lock().await;
         let (luns, read) = self.luns_of_readable().await?;
         let mut pools = self.0.pools.lock().await;
         let standing: BTreeMap<String, Standing> = pools
