@@ -52,9 +52,9 @@ pub(crate) fn prepare() -> &'static mpsc::Sender<Job> {
     })
 }
 
-/// Does `work` on a thread that has the first three descriptors of the process, those of others apart and no other, and waits
-/// for it. `work` must bring none along, nor take any home, nor wake tasks: a loop is woken through a descriptor. On kernels
-/// before 5.9 the thread has all of them, as any other.
+/// Does `work` on a thread that has the first three descriptors of the process, those of others apart and no other, and
+/// waits for it. `work` must bring none along, nor take any home, nor wake tasks: a loop is woken through a descriptor. On
+/// kernels before 5.9 the thread has all of them, as any other.
 ///
 /// # Panics
 /// When `work` does.

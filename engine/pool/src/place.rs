@@ -5,8 +5,8 @@
 //!   loop 1                                     ──▶    loop 1   sync
 //! ```
 //!
-//! A sync keeps a core busy for as long as clients write. Connections come to the loops in turn, whatever is done there, so one
-//! that writes may come to where the sync is: half of two cores would do nothing. What decides is how long connections
+//! A sync keeps a core busy for as long as clients write. Connections come to the loops in turn, whatever is done there, so
+//! one that writes may come to where the sync is: half of two cores would do nothing. What decides is how long connections
 //! [had each loop](world::serving) while a txg or some were synced; what the sync itself takes does not count, or it would
 //! go to and fro.
 

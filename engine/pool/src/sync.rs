@@ -50,8 +50,8 @@ impl Pool {
         }
     }
 
-    /// Syncs txg after txg, until the pool is closed or cannot be written any more, or that goes on on another loop. In a box,
-    /// as it begins what it is itself.
+    /// Syncs txg after txg, until the pool is closed or cannot be written any more, or that goes on on another loop. In a
+    /// box, as it begins what it is itself.
     fn sync_loop(self) -> world::Pending<()> {
         Box::pin(async move {
             if let Some(core) = self.sync_here().await {

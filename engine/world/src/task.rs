@@ -231,8 +231,8 @@ pub fn core_if_any() -> Option<(usize, usize)> {
     current_if_any(|w| (w.this_core(), w.cores()))
 }
 
-/// Does `work`, whose time counts as one that the calling loop has given to a client's connection: what can be done on another
-/// loop is better done there.
+/// Does `work`, whose time counts as one that the calling loop has given to a client's connection: what can be done on
+/// another loop is better done there.
 pub fn serve<T>(work: impl FnOnce() -> T) -> T {
     let Some(began) = current_if_any(|w| w.now()) else { return work() };
     let done = work();

@@ -82,8 +82,8 @@ impl Device {
         let _ = rustix::io::write(&*self.file, &wire::invalidate(node, offset, len));
     }
 
-    /// Ends the connection, for all who use the mount, wherever they are. That is a word in the kernel's file system for that,
-    /// which need not be mounted: then root has it for this word alone.
+    /// Ends the connection, for all users of the mount, wherever they are. That is a word in the kernel's file system for
+    /// it, which need not be mounted: then root has it for this word alone.
     pub fn abort(&self) -> io::Result<()> {
         let Some(connection) = self.connection.get() else { return Ok(()) };
         let name = format!("{connection}/abort");

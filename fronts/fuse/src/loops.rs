@@ -12,8 +12,9 @@
 //! A request that is timed is told of both waits as the stage `front`: for a permit, and from the end of the try until the
 //! loop takes the task up, unless what it waits for takes as long.
 //!
-//! That the kernel forgets a file takes no permit: it brings no data, no program waits for it, and what it frees may wait for a
-//! suspended pool. By io_uring less comes at once than there are permits, so that the threads of the rings never wait here.
+//! That the kernel forgets a file takes no permit: it brings no data, no program waits for it, and what it frees may wait
+//! for a suspended pool. By io_uring less comes at once than there are permits, so that the threads of the rings never
+//! wait here.
 //!
 //! Those that wait go to the loops in turn, whatever file they are about: a file that many use keeps all cores busy. The end
 //! comes when no sender is left and all permits are back.
@@ -248,7 +249,8 @@ mod tests {
         });
     }
 
-    /// With as much under way as may be, all of which waits: what the kernel forgets goes on, and the end lets the sender go.
+    /// With as much under way as may be, all of which waits: what the kernel forgets goes on, and the end lets the sender
+    /// go.
     #[test]
     fn what_waits_for_ever_holds_up_neither_what_is_forgotten_nor_the_end() {
         linux::block_on(async {

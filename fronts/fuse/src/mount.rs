@@ -244,7 +244,7 @@ impl Mount {
         self.given_back().await
     }
 
-    /// Nothing is left here to be unmounted; by force the connection is ended for those who still have it.
+    /// Nothing is left here to be unmounted; by force the connection is ended for its users elsewhere.
     async fn unmount_elsewhere(&self, force: bool) -> Result<()> {
         let mut why = ELSEWHERE.to_string();
         if force && let Some(kernel) = self.served.kernel.get().cloned() {

@@ -93,8 +93,8 @@ fn a_closed_pool_says_so_to_whoever_still_reads() {
     });
 }
 
-/// Two pools were called alike, and what was asked of one of them came to the other or failed, where the MOS of a pool called it
-/// as its labels did not.
+/// Two pools were called alike, and what was asked of one of them came to the other or failed, where the MOS of a pool
+/// called it as its labels did not.
 #[test]
 fn a_pool_has_the_name_of_its_labels_and_its_mos_has_it_from_then_on() {
     let rig = Rig::all().remove(0);

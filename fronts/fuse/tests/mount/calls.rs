@@ -225,8 +225,8 @@ fn rights() {
     ]);
 }
 
-/// A user who makes a namespace has all capabilities there, and was taken for one who may leave set-user-id to a file that he
-/// fills: a program of its owner's with the content of another.
+/// The user of a namespace of his own has all capabilities there, and set-user-id stayed on a file that he filled: a program
+/// of its owner's with the content of another.
 fn rights_elsewhere() {
     let within = |script: &str| format!("unshare --user --map-root-user {script}");
     what_is_left_of_a_mode(&[
