@@ -44,10 +44,8 @@ pub struct Mount {
     served: Arc<Served>,
     /// Set when the session's threads have ended.
     ended: Arc<Event>,
-    /// The number of a device that its files have.
+    /// The number of a device that its files have. Its lower part is the kernel's number of the connection.
     device: u64,
-    /// The kernel's number of the connection.
-    connection: u32,
     /// Which of all mounts of this process it is.
     number: u64,
     /// To be set when the kernel wants no answers any more.
@@ -89,11 +87,11 @@ pub async fn mount(fs: FileSystem, dataset: Arc<dyn Dataset>, at: &Path, options
         };
         begun().inspect_err(|_| give_up(&place)).map(|threads| (threads, device.clone()))
     });
-    let (threads, device) = begun.await.map_err(|e| failed(at, e))?;
+    let (threads, kernel) = begun.await.map_err(|e| failed(at, e))?;
     let place = at.to_path_buf();
     // The first answer: from now on it is there for everybody.
     let there = move || Ok((std::fs::symlink_metadata(&place)?, std::fs::canonicalize(&place)?));
-    let (number_of, own) = match apart(there).await {
+    let (device, own) = match apart(there).await {
         Ok((there, at)) => (there.st_dev(), linux::own::Served::new(at, there.st_dev())),
         Err(e) => {
             let place = at.to_path_buf();
@@ -105,16 +103,13 @@ pub async fn mount(fs: FileSystem, dataset: Arc<dyn Dataset>, at: &Path, options
             return Err(failed(at, e));
         }
     };
-    read_ahead(number_of);
+    read_ahead(device);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let connection = rustix::fs::minor(number_of);
-    let _ = device.connection.set(connection);
-    drop(device);
+    let _ = kernel.connection.set(rustix::fs::minor(device));
     let over = serving.over();
     let running = Mutex::new(Some((threads, serving, own)));
     let (at, finished) = (at.into(), Arc::default());
-    let device = number_of;
-    Ok(Mount { at, options, served, ended, device, connection, number, over, running, finished })
+    Ok(Mount { at, options, served, ended, device, number, over, running, finished })
 }
 
 /// Unmounts what could not be served. What is wrong may be that nothing can be started: fusermount3 neither, for a while.
@@ -170,9 +165,9 @@ impl Mount {
 
     /// Whether it is still mounted. When another process has taken it away the news may be on its way: it is waited for.
     pub async fn stays(&self) -> bool {
-        let (at, connection) = (self.at.clone(), self.connection);
+        let (at, device) = (self.at.clone(), self.device);
         let is_there = apart(move || {
-            std::fs::symlink_metadata(&at).is_ok_and(|at| rustix::fs::minor(at.st_dev()) == connection)
+            std::fs::symlink_metadata(&at).is_ok_and(|at| at.st_dev() == device)
         });
         is_there.await || world::timeout(GOODBYE, self.ended.wait()).await.is_none()
     }
@@ -279,7 +274,7 @@ impl Mount {
         let at = self.at.clone();
         let there = world::timeout(GOODBYE, apart(move || std::fs::symlink_metadata(&at))).await;
         match there {
-            Some(Ok(there)) => rustix::fs::minor(there.st_dev()) != self.connection,
+            Some(Ok(there)) => there.st_dev() != self.device,
             Some(Err(e)) => e.kind() == std::io::ErrorKind::NotFound,
             None => false,
         }
