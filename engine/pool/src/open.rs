@@ -476,7 +476,7 @@ impl Pool {
     pub(crate) fn start(&self) {
         self.start_feeding();
         if !self.0.read_only {
-            self.sync_on(world::this_core());
+            self.sync_on(world::this_core(), None);
             self.start_healer();
             self.resume_scan();
             self.resume_error_scrub();

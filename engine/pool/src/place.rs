@@ -7,7 +7,7 @@
 //!
 //! A sync keeps a core busy for as long as clients write. Connections come to the loops in turn, whatever is done there, so
 //! one that writes may come to where the sync is: half of two cores would do nothing. What decides is how long connections
-//! [had each loop](world::serving) while a txg or some were synced; what the sync itself takes does not count, or it would
+//! [had each loop](world::serving) since it was last asked; what the sync itself takes does not count, or it would
 //! go to and fro.
 
 use std::time::Duration;
@@ -15,6 +15,8 @@ use world::Instant;
 
 /// A shorter time says little.
 const WINDOW: Duration = Duration::from_millis(200);
+/// Of a longer one, this much is taken for the time in which clients were busy.
+const BURST: Duration = Duration::from_secs(1);
 /// A loop that gives clients less than this part of its time has time enough.
 const BUSY: u32 = 20;
 
@@ -49,7 +51,7 @@ impl Place {
 fn choose(here: usize, window: Duration, served: &[Duration]) -> Option<usize> {
     let after = |core: usize| (core + served.len() - here) % served.len();
     let least = (0..served.len()).min_by_key(|&core| (served[core], after(core)))?;
-    (served[here] >= window / BUSY && served[least] <= served[here] / 2).then_some(least)
+    (served[here] >= window.min(BURST) / BUSY && served[least] <= served[here] / 2).then_some(least)
 }
 
 #[cfg(test)]
@@ -70,5 +72,7 @@ mod tests {
         assert_eq!(choose(0, &[40, 0]), None, "there is time enough");
         assert_eq!(choose(2, &[10, 0, 700, 0]), Some(3), "of equals the next one, so that pools go apart");
         assert_eq!(choose(0, &[900]), None);
+        let after_an_hour = super::choose(0, 3600 * second, &[second / 4, Duration::ZERO]);
+        assert_eq!(after_an_hour, Some(1), "it was a burst");
     }
 }

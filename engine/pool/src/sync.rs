@@ -33,11 +33,11 @@ use zio::suspend::steadfast;
 const PASSES_MAX: u32 = 100;
 
 impl Pool {
-    /// Syncs from now on, on the loop `core`.
-    pub(crate) fn sync_on(&self, core: usize) {
+    /// Syncs from now on, on the loop `core`, first the txg that is due.
+    pub(crate) fn sync_on(&self, core: usize, due: Option<Txg>) {
         let mut syncing = lock(&self.0.syncing);
         self.0.syncs_on.store(core, Ordering::Relaxed);
-        *syncing = Some(self.spawn_on(core, self.clone().sync_loop()));
+        *syncing = Some(self.spawn_on(core, self.clone().sync_loop(due)));
     }
 
     /// Waits until nothing is synced any more.
@@ -52,18 +52,28 @@ impl Pool {
 
     /// Syncs txg after txg, until the pool is closed or cannot be written any more, or that goes on on another loop. In a
     /// box, as it begins what it is itself.
-    fn sync_loop(self) -> world::Pending<()> {
+    fn sync_loop(self, due: Option<Txg>) -> world::Pending<()> {
         Box::pin(async move {
-            if let Some(core) = self.sync_here().await {
-                self.sync_on(core);
+            if let Some((core, due)) = self.sync_here(due).await {
+                self.sync_on(core, Some(due));
             }
         })
     }
 
-    /// Answers on which loop it goes on.
-    async fn sync_here(&self) -> Option<usize> {
+    /// Answers on which loop it goes on, with which txg.
+    async fn sync_here(&self, mut due: Option<Txg>) -> Option<(usize, Txg)> {
         let mut place = Place::begin();
-        while let Some(txg) = self.0.txgs.next_to_sync().await {
+        loop {
+            let txg = match due.take() {
+                Some(txg) => txg,
+                None => {
+                    let txg = self.0.txgs.next_to_sync().await?;
+                    if let Some(core) = place.better() {
+                        return Some((core, txg));
+                    }
+                    txg
+                }
+            };
             let given_up = pin!(self.0.pipeline.suspension().given_up());
             let sync = pin!(steadfast(self.sync_txg(txg)));
             let outcome = match select(sync, given_up).await {
@@ -89,11 +99,7 @@ impl Pool {
             if frees == Frees::More {
                 self.0.txgs.hasten();
             }
-            if let Some(core) = place.better() {
-                return Some(core);
-            }
         }
-        None
     }
 
     /// Txgs are to come even if nothing is written: they free the blocks of destroyed datasets, and what was freed

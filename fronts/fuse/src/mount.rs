@@ -61,15 +61,22 @@ impl std::fmt::Debug for Mount {
     }
 }
 
-/// Mounts a file system at a directory, which is made if it is not there.
-pub async fn mount(fs: FileSystem, dataset: Arc<dyn Dataset>, at: &Path, options: Options) -> Result<Mount> {
+/// Mounts a file system at a directory, which is made if it is not there. It is not mounted over a directory on the way to
+/// what is `needed`: what this process must reach by its path, so that it would wait for itself.
+pub async fn mount(
+    fs: FileSystem,
+    dataset: Arc<dyn Dataset>,
+    at: &Path,
+    options: Options,
+    needed: Vec<PathBuf>,
+) -> Result<Mount> {
     let (loops, serving) = loops::start(dataset.domain());
     let served = Arc::new(Served::new(fs, dataset, &options).await?);
     let ended = Arc::new(Event::new());
     let (place, told, gone) = (at.to_path_buf(), served.clone(), ended.clone());
     let failed =
         |place: &Path, e: std::io::Error| Error::new(Kind::Io, "mount").at(place.display()).because(e);
-    let (overlay, needed) = (options.overlay, options.needed.clone());
+    let overlay = options.overlay;
     apart(move || place::prepare(&place, overlay, &needed)).await?;
     let (place, how, cores) = (at.to_path_buf(), options.clone(), world::cores());
     // The kernel has just been told of the place, and need not ask for it.
@@ -166,9 +173,7 @@ impl Mount {
     /// Whether it is still mounted. When another process has taken it away the news may be on its way: it is waited for.
     pub async fn stays(&self) -> bool {
         let (at, device) = (self.at.clone(), self.device);
-        let is_there = apart(move || {
-            std::fs::symlink_metadata(&at).is_ok_and(|at| at.st_dev() == device)
-        });
+        let is_there = apart(move || std::fs::symlink_metadata(&at).is_ok_and(|at| at.st_dev() == device));
         is_there.await || world::timeout(GOODBYE, self.ended.wait()).await.is_none()
     }
 

@@ -1,7 +1,5 @@
 //! How a file system is mounted.
 
-use std::path::PathBuf;
-
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -20,8 +18,6 @@ pub struct Options {
     pub posix_acl: bool,
     /// Requests come by io_uring, where the kernel offers that.
     pub over_io_uring: bool,
-    /// What this process must reach by its path: no directory on the way there is mounted over. It would wait for itself.
-    pub needed: Vec<PathBuf>,
 }
 
 impl Options {
@@ -38,7 +34,6 @@ impl Options {
             shows_snapshots: false,
             posix_acl: false,
             over_io_uring: true,
-            needed: Vec::new(),
         }
     }
 }

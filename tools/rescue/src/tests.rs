@@ -2,14 +2,16 @@
 
 use crate::{Command, Origin, Output, Search, What, run};
 use sim::{Config, Disks, Model};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use units::{ObjectId, ObjsetId};
 use vdev::{Bias, Group, Layout, NewLeaf};
 use zio::{BlockStore, Bookmark};
-use zpl::{Changes, FileKind, FileSystem, NewFile, Node};
+use zpl::{Changes, FileKind, FileSystem, NewFile, Node, Time};
 
 const DISK: &str = "/sim/disk";
 
@@ -71,9 +73,14 @@ impl Done {
 }
 
 async fn done(what: What, places: &[&str]) -> Done {
+    done_while(what, places, false).await
+}
+
+/// `is_live`: something writes to the pool meanwhile.
+async fn done_while(what: What, places: &[&str], is_live: bool) -> Done {
     let (out, err) = (Printed::default(), Printed::default());
     let output = Output::new(Box::new(out.clone()), Box::new(err.clone()), false);
-    let origin = Origin::Imported { pools: vec![("tank".into(), vec![DISK.into()])], is_live: false };
+    let origin = Origin::Imported { pools: vec![("tank".into(), vec![DISK.into()])], is_live };
     let places = places.iter().map(|place| place.to_string()).collect();
     let is_whole = run(Command { what, places, txg: None }, origin, output).await.unwrap();
     Done { is_whole, out: out.text(), err: err.text() }
@@ -89,10 +96,23 @@ where
     M: Future<Output = ()> + Send,
     W: Future<Output = ()> + Send,
 {
+    with_pool_on(1, Model::NVME, make, work);
+}
+
+/// As [`with_pool`], on a disk that is like this.
+fn with_pool_on<M, W>(
+    seed: u64,
+    model: Model,
+    make: impl FnOnce(Maker) -> M + Send + 'static,
+    work: impl FnOnce() -> W + Send + 'static,
+) where
+    M: Future<Output = ()> + Send,
+    W: Future<Output = ()> + Send,
+{
     let disks = Disks::new();
-    disks.add(DISK, 96 << 20, Model::NVME);
+    disks.add(DISK, 96 << 20, model);
     let own = disks.clone();
-    sim::run_with(&disks, 1, Config::default(), async move {
+    sim::run_with(&disks, seed, Config::default(), async move {
         let leaves = vec![NewLeaf::look_at(Path::new(DISK)).unwrap()];
         let features = ondisk::feature::compatibility_set(ondisk::feature::DEFAULT_COMPATIBILITY).unwrap();
         let options = pool::CreateOptions {
@@ -406,4 +426,60 @@ fn no_name_acts_on_the_terminal() {
         let why = run(several, origin, output).await.unwrap_err().to_string();
         assert!(!why.chars().any(char::is_control), "{why:?}");
     });
+}
+
+/// What is read of a file beside its data was not looked for again where a txg had moved it, and the walk went on in a pool
+/// that was closed: most of a tree was missing where the reader was slow.
+#[test]
+fn what_moves_on_while_it_is_read_is_read_all_the_same() {
+    const FILES: u64 = 240;
+    let content = |n: u64| -> Vec<u8> { (0..3000).map(|i| (n * 7 + i) as u8).collect() };
+    for seed in 0..4 {
+        let scratch = Scratch::new(&format!("live{seed}"));
+        let archive = scratch.path().join("archive");
+        let slow = Model { read: Duration::from_millis(2), ..Model::NVME };
+        let make = move |maker: Maker| async move {
+            let mut files = Vec::new();
+            for n in 0..FILES {
+                files.push(file(&maker.a, &format!("f{n:03}"), &content(n)).await);
+            }
+            maker.pool.sync().await.unwrap();
+            let stop = Arc::new(AtomicBool::new(false));
+            let (pool, b, is_over) = (maker.pool.clone(), maker.b.clone(), stop.clone());
+            let writer = world::spawn(async move {
+                // What is written over all the time can be read from no txg for long, so that this is not asked for.
+                let churn = file(&b, "churn", b"").await;
+                let mut rng = sim::Rng::new(seed);
+                while !is_over.load(Ordering::Relaxed) {
+                    let noise: Vec<u8> = (0..1 << 17).map(|_| rng.next_u64() as u8).collect();
+                    for _ in 0..16 {
+                        churn.write(rng.below(256) << 17, &noise).await.unwrap();
+                    }
+                    for _ in 0..8 {
+                        let node = &files[rng.below(FILES) as usize];
+                        let mtime = Some(Time { seconds: rng.below(1 << 30) as i64, nanos: 0 });
+                        node.change(&Changes { mtime, ..Changes::default() }).await.unwrap();
+                    }
+                    pool.sync().await.unwrap();
+                }
+            });
+            let what = What::Archive { file: Some(archive.clone()) };
+            done_while(what, &["tank/a"], true).await.whole();
+            stop.store(true, Ordering::Relaxed);
+            writer.await;
+            let mut archive = tar::Archive::new(std::fs::File::open(archive).unwrap());
+            let mut found = 0;
+            for member in archive.entries().unwrap() {
+                let mut member = member.unwrap();
+                let path = String::from_utf8(member.path_bytes().into_owned()).unwrap();
+                let Some(n) = path.strip_prefix("./f").and_then(|n| n.parse().ok()) else { continue };
+                let mut bytes = Vec::new();
+                member.read_to_end(&mut bytes).unwrap();
+                assert!(bytes == content(n), "{path}");
+                found += 1;
+            }
+            assert_eq!(found, FILES);
+        };
+        with_pool_on(seed, slow, make, || async {});
+    }
 }

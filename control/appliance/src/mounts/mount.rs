@@ -166,8 +166,8 @@ impl Appliance {
             hub: self.hub().clone(),
         };
         let needed = self.needed_paths().await;
-        let options = fuse::Options { needed, ..plan.options };
-        let mount = fuse::mount(fs, Arc::new(facts), &plan.at, options).await.map_err(|e| failed(&e))?;
+        let mount = fuse::mount(fs, Arc::new(facts), &plan.at, plan.options, needed).await;
+        let mount = mount.map_err(|e| failed(&e))?;
         let mount = Arc::new(mount);
         self.0.mounts.lock().insert(dataset.into(), mount.clone());
         world::spawn(self.clone().watch(dataset.to_string(), mount));

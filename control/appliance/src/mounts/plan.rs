@@ -80,7 +80,6 @@ pub(super) async fn plan(open: &Open, dataset: &str) -> Result<Plan> {
         posix_acl: word(Prop::AclType).await? == "posix",
         // The switch of it is the kernel's.
         over_io_uring: true,
-        needed: Vec::new(),
     };
     let record_size =
         value(Prop::RecordSize).await?.number().and_then(|n| u32::try_from(n).ok().filter(|n| *n > 0));

@@ -10,6 +10,7 @@
 use crate::session::{Failure, Outcome};
 use ondisk::{NvList, NvValue};
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::Path;
 
 /// A cache file holds some kilobytes for each pool.
@@ -29,11 +30,13 @@ pub(super) struct CacheFile {
 /// It cannot be read, is none, or none of the devices in it is there.
 pub(super) fn read(file: &str) -> Outcome<CacheFile> {
     let failed = |why: String| Failure::Failed(format!("cannot read the cache file '{file}': {why}"));
-    let len = std::fs::metadata(file).map_err(|e| failed(e.to_string()))?.len();
-    if len > LEN_MAX {
-        return Err(failed(format!("it has {len} bytes, more than a cache file can have")));
+    let mut bytes = Vec::new();
+    let open = std::fs::File::open(file).map_err(|e| failed(e.to_string()))?;
+    // A pipe does not say how much will come, and a device may have no end.
+    open.take(LEN_MAX + 1).read_to_end(&mut bytes).map_err(|e| failed(e.to_string()))?;
+    if bytes.len() as u64 > LEN_MAX {
+        return Err(failed(format!("it has more than {}", units::pretty_size(LEN_MAX))));
     }
-    let bytes = std::fs::read(file).map_err(|e| failed(e.to_string()))?;
     let list = NvList::decode(&bytes).map_err(|e| failed(e.to_string()))?;
     let mut found = of_list(&list);
     found.paths.retain(|path| Path::new(path).exists());
@@ -72,6 +75,12 @@ mod tests {
             .with("children", NvValue::ListArray(paths.iter().map(leaf).collect()));
         let tree = NvList::new().with("type", "root").with("children", NvValue::ListArray(vec![mirror]));
         NvList::new().with("pool_guid", guid).with("vdev_tree", NvValue::List(tree))
+    }
+
+    #[test]
+    fn what_has_no_end_is_no_cache_file() {
+        let Failure::Failed(why) = read("/dev/zero").unwrap_err() else { panic!("it was read") };
+        assert!(why.ends_with("it has more than 64M"), "{why}");
     }
 
     #[test]

@@ -72,9 +72,8 @@ impl Bench {
                 let open = async |pool: &Pool| {
                     let options = wanted.clone();
                     let fs = pool.open_file_system_for_writing(DATASET).await.unwrap();
-                    fuse::mount(fs, Arc::new(Facts(pool.clone(), told.clone(), stuck.clone())), &at, options)
-                        .await
-                        .unwrap()
+                    let facts = Arc::new(Facts(pool.clone(), told.clone(), stuck.clone()));
+                    fuse::mount(fs, facts, &at, options, Vec::new()).await.unwrap()
                 };
                 let mut mount: Option<Mount> = Some(open(&pool).await);
                 let mut has_left = false;
