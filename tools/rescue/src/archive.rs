@@ -44,7 +44,10 @@ pub async fn run(session: &mut Session, places: &[String], file: Option<&Path>) 
     let mut archive = Builder::new(BufWriter::with_capacity(1 << 20, out));
     for place in places {
         match session.find(place, true).await {
-            Ok(node) => tree(session, &mut archive, Walk::new(place, node), root_name(place)).await?,
+            Ok(node) => {
+                tree(session, &mut archive, Walk::new(place, node, session.opened()), root_name(place))
+                    .await?
+            }
             Err(e) => session.output.complain(format!("cannot archive '{place}': {e}")),
         }
     }

@@ -51,7 +51,7 @@ pub async fn run(session: &mut Session, places: &[String], target: &Path, recurs
         }
         let target = if is_into { target.join(own_name(place)) } else { target.to_path_buf() };
         copy.pool = place::pool(place).into();
-        copy.tree(session, Walk::new(place, node), &target).await?;
+        copy.tree(session, Walk::new(place, node, session.opened()), &target).await?;
     }
     Ok(())
 }

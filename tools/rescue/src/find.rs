@@ -34,7 +34,7 @@ pub async fn run(session: &mut Session, places: &[String], search: &Search) -> R
                 continue;
             }
         };
-        let mut walk = Walk::new(place, node);
+        let mut walk = Walk::new(place, node, session.opened());
         while let Some(found) = walk.next(session).await? {
             if search.wants(&found) {
                 let mut line = shown(place, b"").into_bytes();

@@ -21,7 +21,7 @@ pub async fn run(session: &mut Session, places: &[String], long: bool, recursive
             }
         };
         let is_directory = node.is_directory();
-        let mut walk = Walk::new(place, node);
+        let mut walk = Walk::new(place, node, session.opened());
         if !recursive {
             walk = walk.shallow();
         }

@@ -7,7 +7,7 @@
 use crate::session::{Session, TRIES};
 use crate::text;
 use std::collections::BTreeSet;
-use units::{ObjectId, Result};
+use units::{Error, Kind, ObjectId, Result};
 use zpl::{DirEntry, Gap, Node, Stat};
 
 /// How many entries are asked for at once.
@@ -66,13 +66,10 @@ pub struct Walk {
 }
 
 impl Walk {
-    pub fn new(start: &str, node: Node) -> Walk {
-        Walk {
-            start: start.into(),
-            todo: vec![start_of(node)],
-            entered: BTreeSet::new(),
-            depth_max: usize::MAX,
-        }
+    /// `opened`: which [opening](Session::opened) of the pool the node is of.
+    pub fn new(start: &str, node: Node, opened: u64) -> Walk {
+        let first = Item { path: Vec::new(), depth: 0, from: node, opened, entry: None };
+        Walk { start: start.into(), todo: vec![first], entered: BTreeSet::new(), depth_max: usize::MAX }
     }
 
     /// Only the start and what is directly in it.
@@ -167,24 +164,28 @@ impl Walk {
     }
 }
 
-fn start_of(node: Node) -> Item {
-    Item { path: Vec::new(), depth: 0, from: node, opened: 0, entry: None }
-}
-
 /// The file, and what is said of it, in the newest pool in which it can be had.
 async fn reach(session: &mut Session, mut item: Item) -> Result<(Node, Stat)> {
-    let mut reached = item.reach().await;
-    for _ in 0..=TRIES {
-        if reached.is_ok() {
-            break;
+    // Of a pool that is closed the cache may still tell, and no device.
+    let mut is_there = match item.opened == session.opened() {
+        true => Ok(()),
+        false => Err(Error::new(Kind::Io, "read file").because("its pool was opened again")),
+    };
+    let mut tries = 0;
+    loop {
+        let reached = match is_there {
+            Ok(()) => item.reach().await,
+            Err(e) => Err(e),
+        };
+        if reached.is_ok() || tries > TRIES {
+            return reached;
         }
+        tries += 1;
         match item.go_over(session).await {
-            None => break,
-            Some(Err(e)) => reached = Err(e),
-            Some(Ok(())) => reached = item.reach().await,
+            None => return reached,
+            Some(done) => is_there = done,
         }
     }
-    reached
 }
 
 fn is_plain(name: &[u8]) -> bool {
