@@ -62,7 +62,7 @@ struct Found {
 
 impl<S: Blocks> Zap<S> {
     /// The entries from `cookie` on that can be read: at least so many and to the end of the leaf that they end in, or all
-    /// when there is damage before that. Errors: there are none.
+    /// when there is damage before that. An error says why there are none.
     pub async fn salvage(&self, cookie: u64, at_least: usize) -> Result<Salvaged> {
         let _turn = self.turn.read().await;
         match self.opened().await {

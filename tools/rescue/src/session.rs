@@ -133,11 +133,17 @@ impl Session {
         if !self.is_live() || node.file_system().name().contains('@') {
             return None;
         }
-        let old = self.pool.take()?;
-        let name = old.name();
-        let _ = old.close().await;
-        let pool = self.pool(&name).await.ok()?;
-        let fs = pool.open_file_system(node.file_system().name()).await.ok()?;
+        if let Some(old) = self.pool.take() {
+            let _ = old.close().await;
+        }
+        self.now(node).await
+    }
+
+    /// The same file in the pool that is open; one that could not be opened the last time is tried again.
+    async fn now(&mut self, node: &Node) -> Option<Node> {
+        let name = node.file_system().name();
+        let pool = self.pool(name.split(['/', '@']).next()?).await.ok()?;
+        let fs = pool.open_file_system(name).await.ok()?;
         fs.node(node.id()).await.ok()
     }
 
@@ -151,8 +157,7 @@ impl Session {
         if opened == self.opened {
             return self.again(node).await;
         }
-        let fs = self.pool.as_ref()?.open_file_system(node.file_system().name()).await.ok()?;
-        fs.node(node.id()).await.ok()
+        self.now(node).await
     }
 
     /// What `read` reads of a file, in the pool as it is now where it cannot be read any more in the one that is open.
