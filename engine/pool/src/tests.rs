@@ -183,34 +183,14 @@ impl Rig {
     }
 
     pub async fn open_tuned(&self, read_only: bool, tunables: Arc<Tunables>) -> Result<Pool> {
-        let options = OpenOptions {
-            read_only,
-            name: None,
-            host: host(),
-            force: false,
-            missing_log: false,
-            cache: cache(),
-            hub: Default::default(),
-            tunables,
-        };
-        crate::open(&self.candidate().await, options).await
+        crate::open(&self.candidate().await, OpenOptions { read_only, tunables, ..plainly() }).await
     }
 
     /// Opens it where its labels call it so.
     pub async fn open_labelled(&self, name: &str) -> Result<Pool> {
         let mut candidate = self.candidate().await;
         candidate.config.name = name.into();
-        let options = OpenOptions {
-            read_only: false,
-            name: None,
-            host: host(),
-            force: false,
-            missing_log: false,
-            cache: cache(),
-            hub: Default::default(),
-            tunables: Default::default(),
-        };
-        crate::open(&candidate, options).await
+        crate::open(&candidate, plainly()).await
     }
 
     /// Overwrites part of a device, behind the labels.
@@ -218,6 +198,20 @@ impl Rig {
         let mut rng = Rng::new(seed);
         let rot: Vec<u8> = (0..len).map(|_| rng.next_u64() as u8).collect();
         self.disks.get(self.path(device)).unwrap().poke(from, &rot);
+    }
+}
+
+/// For writing, with nothing special.
+fn plainly() -> OpenOptions {
+    OpenOptions {
+        read_only: false,
+        name: None,
+        host: host(),
+        force: false,
+        missing_log: false,
+        cache: cache(),
+        hub: Default::default(),
+        tunables: Default::default(),
     }
 }
 
