@@ -26,4 +26,4 @@ pub mod parity;
 mod testing;
 mod zero;
 
-pub use zero::is_zero;
+pub use zero::{filled, is_zero};

@@ -25,7 +25,7 @@ pub(crate) async fn write(
 ) -> Result<BlockPointer> {
     let rules = inner.rules();
     let lsize = Lsize(data.len() as u64);
-    let prepared = if is_heavy(data.len(), spec) {
+    let prepared = if is_heavy(&data, spec) {
         let spec = *spec;
         stage(Stage::Compute, world::compute(move || prepare(data, &spec, &rules))).await
     } else {

@@ -75,6 +75,37 @@ fn what_does_not_fit_is_given_up_and_what_just_fits_is_not() {
     }
 }
 
+/// Lz4 sees little of the zeros at a block's end. What comes of it fits where it fits, and is about as long as what the
+/// library makes of all, which looks for matches in another way in blocks beyond 64K.
+#[test]
+fn zeros_at_the_end_are_as_good_as_seen_by_lz4() {
+    for seed in 0..400 {
+        let random = bytes(seed, 16);
+        let number = |i: usize| usize::from(u16::from_ne_bytes([random[i], random[i + 1]]));
+        let filled = number(0) % [2, 40, 600, 9000][number(2) % 4];
+        let zeros = number(4) % [20, 300, 3000, 65_536][number(6) % 4] + number(8) % 2 * 65_536;
+        // Noise, few values, and what lz4 makes long runs of.
+        let mask = [0xff, 3, 1, 0][number(10) % 4];
+        let mut block: Vec<u8> = bytes(seed + 1000, filled).iter().map(|b| b & mask).collect();
+        block.resize(filled + zeros, 0);
+        let mut room = vec![0xee; block.len() * 2 + 100];
+        let length = compress(Compression::Lz4, &block, &mut room).unwrap();
+        let mut decoded = vec![0xee; block.len()];
+        decompress(Compression::Lz4, &room[..length], &mut decoded).unwrap();
+        assert!(decoded == block, "seed {seed}: {filled} bytes, {zeros} zeros");
+        // One byte after the zeros, and the library sees them all.
+        let mut whole = block.clone();
+        whole.push(1);
+        let seen = compress(Compression::Lz4, &whole, &mut room).unwrap();
+        assert!(length <= seen * 5 / 4 + 32, "seed {seed}: {length} bytes, {seen} by the library");
+        let mut exact = vec![0; length];
+        assert_eq!(compress(Compression::Lz4, &block, &mut exact), Some(length), "seed {seed}");
+        if length > 4 {
+            assert_eq!(compress(Compression::Lz4, &block, &mut exact[..length - 1]), None, "seed {seed}");
+        }
+    }
+}
+
 /// Any bytes at all may stand where a compressed block should. The decoder may be content with them or not; it
 /// stays within its slices, which the address of a panic would show.
 #[test]
