@@ -7,9 +7,12 @@
 //! ```
 //!
 //! A session is a process of the client, which is what limits small requests: so the CPU time of the server for each of
-//! them tells more than their number. Everything was written once with noise, and is read from memory. `iscsi-perf` only
-//! reads, and only over iSCSI; `qemu-img bench` writes at a stride, which spreads requests as if they were random.
+//! them tells more than their number. In rows of "many at a time" the client is [`Session::read_many`], which costs little
+//! itself and asks for all that it may in one system call. Everything was written once with noise, and is read from memory.
+//! `iscsi-perf` only reads, and only over iSCSI; `qemu-img bench` writes at a stride, which spreads requests as if they
+//! were random.
 
+use crate::latency::Session;
 use crate::rig::{Files, Rig, VOLUME};
 use crate::{Options, Progress};
 use ::iscsi::memory::{MemoryDirectory, device};
@@ -26,11 +29,22 @@ use world::{Address, Buf};
 
 pub const USAGE: &str = "usage: cenote bench iscsi [DIR] [--seconds S] [--rounds R] [--size BYTES]";
 
+/// The client of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// Reads.
+    IscsiPerf,
+    /// Reads in one session, of this process.
+    ReadMany,
+    /// Writes.
+    QemuImg,
+}
+
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     name: &'static str,
-    writes: bool,
+    by: By,
     /// In a request, of 512 bytes.
     blocks: u64,
     /// Requests under way in a session.
@@ -40,14 +54,18 @@ struct Row {
 }
 
 const fn read(name: &'static str, blocks: u64, depth: u32, sessions: usize, random: bool) -> Row {
-    Row { name, writes: false, blocks, depth, sessions, random }
+    Row { name, by: By::IscsiPerf, blocks, depth, sessions, random }
+}
+
+const fn read_many(name: &'static str, blocks: u64, depth: u32) -> Row {
+    Row { name, by: By::ReadMany, blocks, depth, sessions: 1, random: true }
 }
 
 const fn write(name: &'static str, blocks: u64, depth: u32, sessions: usize, random: bool) -> Row {
-    Row { name, writes: true, blocks, depth, sessions, random }
+    Row { name, by: By::QemuImg, blocks, depth, sessions, random }
 }
 
-const ROWS: [Row; 19] = [
+const ROWS: [Row; 22] = [
     read("4K random, qd1", 8, 1, 1, true),
     read("4K random, qd32", 8, 32, 1, true),
     read("4K random, qd128", 8, 128, 1, true),
@@ -56,6 +74,9 @@ const ROWS: [Row; 19] = [
     read("128K sequential, qd8", 256, 8, 1, false),
     read("1M sequential, qd4", 2048, 4, 1, false),
     read("1M sequential, qd4, 8 sessions", 2048, 4, 8, false),
+    read_many("4K random, qd32, many at a time", 8, 32),
+    read_many("4K random, qd128, many at a time", 8, 128),
+    read_many("16K random, qd32, many at a time", 32, 32),
     write("4K random write, qd1", 8, 1, 1, true),
     write("4K random write, qd32", 8, 32, 1, true),
     write("4K random write, qd128", 8, 128, 1, true),
@@ -317,7 +338,7 @@ fn one(
         (true, None) => return Ok(None),
         (false, _) => format!("iscsi://127.0.0.1:{}/{TARGET}/1", server.port),
     };
-    if row.writes {
+    if row.by == By::QemuImg {
         // It is told how many, not how long: a few tell how many there are in the time.
         let few = 64 * u64::from(row.depth);
         let (speed, _) = writes(server, row, &url, size, few)?;
@@ -327,7 +348,16 @@ fn one(
     if by_nbd {
         return Ok(None);
     }
-    let Row { blocks, depth, sessions, random, .. } = *row;
+    let Row { by, blocks, depth, sessions, random, .. } = *row;
+    if by == By::ReadMany {
+        let mut session = Session::open(server.port, TARGET, 1, 1)?;
+        let (before, begun) = (server.cpu()?, Instant::now());
+        let shape = (size, (blocks * 512) as u32);
+        let done = session.read_many(shape, depth as usize, Duration::from_secs(seconds))?;
+        let (elapsed, cpu) = (begun.elapsed(), server.cpu()?.saturating_sub(before));
+        let per = |time: Duration| time.as_secs_f64() / done.max(1) as f64;
+        return Ok(Some((1.0 / per(elapsed), per(cpu) * 1e6)));
+    }
     let before = server.cpu()?;
     let clients: Vec<Child> = (0..sessions)
         .map(|n| {

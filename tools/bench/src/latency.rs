@@ -31,6 +31,7 @@ mod picture;
 use crate::Progress;
 use crate::servers::Scratch;
 use doors::Subject;
+pub(crate) use initiator::Session;
 use outcome::Outcome;
 use pace::{Asked, Plan, Rate};
 use std::path::PathBuf;

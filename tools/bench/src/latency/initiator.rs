@@ -1,4 +1,4 @@
-//! An iSCSI initiator that has one request under way: a session of one connection, without digests.
+//! An iSCSI initiator that has one request under way, or [many reads](many): a session of one connection, without digests.
 //!
 //! ```text
 //!   login ─▶ unit attentions taken ─▶ request ─▶ reply ─▶ request ─▶ …
@@ -8,6 +8,8 @@
 //!
 //! It sends with a write what the target takes unasked, and may so cost one round trip, as initiators of operating systems
 //! do for small requests.
+
+mod many;
 
 use super::doors::{LARGE, noise};
 use super::pace::{Asked, Door};
@@ -55,6 +57,8 @@ pub struct Session {
     tag: u32,
     cmd_sn: u32,
     exp_stat_sn: u32,
+    /// The last command that the target lets in.
+    max_cmd_sn: u32,
     /// Bytes of one PDU that the target takes, and how many of a write it takes unasked.
     segment: usize,
     unasked: usize,
@@ -96,6 +100,7 @@ impl Session {
             tag: 0,
             cmd_sn: 1,
             exp_stat_sn: 0,
+            max_cmd_sn: 0,
             segment: 8 << 10,
             unasked: 0,
             noise: noise(),
@@ -175,7 +180,9 @@ impl Session {
         self.replies.read_exact(&mut data)?;
         data.drain(..additional);
         data.truncate(len);
-        Ok(Pdu { header, data })
+        let pdu = Pdu { header, data };
+        self.max_cmd_sn = pdu.word(32);
+        Ok(pdu)
     }
 
     /// A command to its end: its status. `reads` and `writes` are bytes; one of them is 0.
@@ -223,19 +230,22 @@ impl Session {
                     };
                 }
                 READY => self.send_more(&pdu, noise)?,
-                NOP_IN if pdu.word(20) != NO_TAG => {
-                    let mut header = [0; HEADER];
-                    (header[0], header[1]) = (NOP_OUT | 0x40, FINAL);
-                    header[8..24].copy_from_slice(&pdu.header[8..24]);
-                    header[16..20].copy_from_slice(&NO_TAG.to_be_bytes());
-                    header[24..28].copy_from_slice(&self.cmd_sn.to_be_bytes());
-                    header[28..32].copy_from_slice(&self.exp_stat_sn.to_be_bytes());
-                    self.send(header, &[])?;
-                }
+                NOP_IN if pdu.word(20) != NO_TAG => self.answer(&pdu.header)?,
                 NOP_IN => {}
                 other => return Err(wrong(format_args!("the target sent {other:#04x}"))),
             }
         }
+    }
+
+    /// The answer to a target that asks whether the initiator is there.
+    fn answer(&mut self, ping: &[u8; HEADER]) -> io::Result<()> {
+        let mut header = [0; HEADER];
+        (header[0], header[1]) = (NOP_OUT | 0x40, FINAL);
+        header[8..24].copy_from_slice(&ping[8..24]);
+        header[16..20].copy_from_slice(&NO_TAG.to_be_bytes());
+        header[24..28].copy_from_slice(&self.cmd_sn.to_be_bytes());
+        header[28..32].copy_from_slice(&self.exp_stat_sn.to_be_bytes());
+        self.send(header, &[])
     }
 
     /// What the target is ready for.
@@ -311,6 +321,11 @@ mod tests {
             reader.request(Asked { reads: true, block }, offset).unwrap();
             assert!(reader.read[..block as usize] == writer.noise[..block as usize], "{block}");
         }
+        for depth in [1, 32] {
+            assert!(reader.read_many((8 << 20, 4096), depth, Duration::from_millis(20)).unwrap() > 0);
+            reader.request(Asked { reads: true, block: 4096 }, 0).unwrap();
+        }
+        assert!(reader.read_many((16 << 20, 4096), 32, Duration::from_secs(60)).is_err(), "past the end");
         assert!(writer.request(Asked { reads: false, block: 4096 }, 8 << 20).is_err(), "past the end");
         assert!(Session::open(port, "iqn.2026-11.org.example:none", 1, 3).is_err());
         drop((writer, reader));
