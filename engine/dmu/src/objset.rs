@@ -88,7 +88,7 @@ impl ObjSet {
         let phys = ObjsetPhys::new(kind, ObjsetSize::V3, meta_dnode());
         let set = ObjSet::assemble(store, id, BlockPointer::HOLE, phys, policy);
         if id != ObjsetId::MOS {
-            set.0.meta.node.deepen(6);
+            set.0.meta.node.deepen(META_LEVELS);
         }
         set.touch(txg);
         set
@@ -414,11 +414,18 @@ fn account_dnode(phys: &ObjsetPhys, account: Account) -> &DnodePhys {
     }
 }
 
+/// Indirect blocks of 16K, where OpenZFS makes them of 128K: a txg changes one pointer in a few of them, and each of these
+/// is compressed and written in each pass. Of a new dataset six are written, and kept in memory.
+const META_INDIRECT_SHIFT: u8 = 14;
+
+/// As deep as is needed for all object numbers that the format has, which are of 48 bits.
+const META_LEVELS: u8 = 7;
+
 /// The meta-dnode of an empty set.
 fn meta_dnode() -> DnodePhys {
     DnodePhys {
         kind: ObjectType::DNODE,
-        indirect_shift: 17,
+        indirect_shift: META_INDIRECT_SHIFT,
         levels: 1,
         flags: DnodeFlags::USED_BYTES,
         data_block_sectors: (u64::from(DNODE_BLOCK) / SLOT) as u16,

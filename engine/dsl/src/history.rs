@@ -25,6 +25,9 @@ const LENGTH: u64 = 8;
 /// Commands carry their arguments, at most a property list: nothing sane is longer.
 const MAX_RECORD: u64 = 1 << 20;
 
+/// Bytes of a block, the last of which is written anew for each record. OpenZFS makes them of 128K.
+const BLOCK: u32 = 16 << 10;
+
 /// Where no zones are, commands are of this one.
 const ZONE: &str = "linux";
 
@@ -82,8 +85,8 @@ impl History {
     /// A history with nothing in it, as large as befits a pool of `pool_size` bytes.
     pub async fn create(mos: &ObjSet, tx: &Tx, pool_size: u64) -> Result<History> {
         let ring = ring::for_pool(pool_size).to_bonus();
-        let new = NewObject::new(ObjectType::SPA_HISTORY, 128 << 10)
-            .with_bonus(ObjectType::SPA_HISTORY_OFFSETS, ring);
+        let new =
+            NewObject::new(ObjectType::SPA_HISTORY, BLOCK).with_bonus(ObjectType::SPA_HISTORY_OFFSETS, ring);
         Ok(History { object: mos.allocate(tx, new).await? })
     }
 

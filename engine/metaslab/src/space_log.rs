@@ -15,8 +15,7 @@ use world::Pending;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapInfo {
     pub object: ObjectId,
-    /// The size of the object's blocks in bytes: long entries do not straddle them. OpenZFS makes maps with blocks of
-    /// 128 KiB when `log_spacemap` is enabled, else 16 KiB.
+    /// The size of the object's blocks in bytes: long entries do not straddle them.
     pub block_size: u64,
     pub header: SpaceMapPhys,
 }

@@ -8,6 +8,7 @@
 use dmu::{BlockAccounting, NewObject, ObjSet, Object, Tx};
 use dsl::core::Core;
 use dsl::space::Delta;
+use futures_util::stream::{self, StreamExt};
 use metaslab::{MapInfo, MapWrite, SpaceLog};
 use ondisk::{BlockPointer, Feature, ObjectType, SpaceMapPhys};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,8 +30,8 @@ pub(crate) struct MosSpaceLog {
 #[derive(Clone)]
 struct Tied {
     mos: ObjSet,
-    /// How new space maps are made.
-    style: MapStyle,
+    /// New space maps have one.
+    has_histogram: bool,
     /// To count the maps that have a histogram, which is a feature.
     core: Option<Core>,
 }
@@ -53,20 +54,10 @@ impl Drop for Knot {
     }
 }
 
-/// What the pool's features say of new space maps.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MapStyle {
-    pub block_size: u32,
-    pub has_histogram: bool,
-}
-
-impl MapStyle {
-    /// Larger blocks where maps are rewritten rarely, as OpenZFS does with the log of space maps.
-    pub fn of(has: impl Fn(Feature) -> bool) -> MapStyle {
-        let block_size = if has(Feature::LogSpacemap) { 128 << 10 } else { 16 << 10 };
-        MapStyle { block_size, has_histogram: has(Feature::SpacemapHistogram) }
-    }
-}
+/// Bytes of a block of a new map. OpenZFS has 128K with its log of space maps, so that a map is seldom written, and 16K
+/// without it, as here ([why](../../docs/rfd/0005-no-log-space-maps.md)): the last block of a map is written in each txg
+/// that takes space from its metaslab, twice.
+const BLOCK_SIZE: u32 = 16 << 10;
 
 /// log2 of the bytes of an indirect block of a space map: small, for maps are appended to in every txg.
 const INDIRECT_SHIFT: u8 = 14;
@@ -81,8 +72,8 @@ impl MosSpaceLog {
     }
 
     /// Ties the knot.
-    pub fn tie(self: &Arc<Self>, mos: ObjSet, style: MapStyle) -> Knot {
-        *self.lock() = Some(Tied { mos, style, core: None });
+    pub fn tie(self: &Arc<Self>, mos: ObjSet, has_histogram: bool) -> Knot {
+        *self.lock() = Some(Tied { mos, has_histogram, core: None });
         Knot(self.clone())
     }
 
@@ -120,13 +111,13 @@ impl Tied {
             object: ObjectId(0),
             length: 0,
             allocated: 0,
-            histogram: self.style.has_histogram.then_some([0; SpaceMapPhys::BUCKETS]),
+            histogram: self.has_histogram.then_some([0; SpaceMapPhys::BUCKETS]),
         };
         let new = NewObject::new(ObjectType::SPACE_MAP, block_size)
             .with_indirect_shift(INDIRECT_SHIFT)
             .with_bonus(ObjectType::SPACE_MAP_HEADER, header.to_bonus());
         let object = self.mos.allocate(tx, new).await?;
-        if self.style.has_histogram {
+        if self.has_histogram {
             core.features().add(tx, Feature::SpacemapHistogram, 1).await?;
         }
         Ok(object)
@@ -148,14 +139,20 @@ fn info_of(object: &Object) -> Result<MapInfo> {
     Ok(MapInfo { object: object.id(), block_size: object.block_size(), header })
 }
 
+/// Blocks of a map that are read at once.
+const AT_ONCE: usize = 16;
+
 /// The first `length` bytes. Maps have no holes: so what is taken in memory is bounded by what is on the devices, whatever
 /// length a damaged map claims.
 async fn read_map(object: &Object, length: u64) -> Result<Vec<u8>> {
     let corrupt = |e: String| Error::corrupt(e).at(format!("space map {}", object.id()));
     let mut bytes = Vec::new();
-    for blkid in 0..length.div_ceil(object.block_size()) {
-        let block = object.read_block_if_any(blkid).await?;
-        let block = block.ok_or_else(|| corrupt(format!("block {blkid} of its {length} bytes is a hole")))?;
+    let blocks = stream::iter(0..length.div_ceil(object.block_size()));
+    let mut blocks =
+        blocks.map(async |blkid| (blkid, object.read_block_if_any(blkid).await)).buffered(AT_ONCE);
+    while let Some((blkid, block)) = blocks.next().await {
+        let block =
+            block?.ok_or_else(|| corrupt(format!("block {blkid} of its {length} bytes is a hole")))?;
         let len = (length - bytes.len() as u64).min(block.len() as u64) as usize;
         bytes.extend_from_slice(&block[..len]);
     }
@@ -199,7 +196,7 @@ impl SpaceLog for MosSpaceLog {
             let tied = tied?;
             let tx = Tx::syncing(txg);
             let array = array.ok_or_else(|| Error::corrupt(format!("vdev {vdev} has no metaslab array")))?;
-            let object = tied.create(&tx, tied.style.block_size).await?;
+            let object = tied.create(&tx, BLOCK_SIZE).await?;
             let mos = tied.mos;
             let array = mos.object(array).await?;
             array.write(&tx, index * 8, &object.id().0.to_ne_bytes()).await?;

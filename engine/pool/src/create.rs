@@ -3,7 +3,7 @@
 //! The devices get labels of txg 0 first, which no import takes for a pool; then the first state is written as txg 4, and
 //! its uberblock makes it one. A crash before that leaves devices that belong to no pool.
 
-use crate::assemble::{MapStyle, MosSpaceLog};
+use crate::assemble::MosSpaceLog;
 use crate::file_systems::accounting;
 use crate::guids::Guids;
 use crate::open::read_checksummer;
@@ -114,7 +114,7 @@ pub fn create_as(options: CreateOptions, temporary_name: Option<String>) -> Boxe
         let policy =
             Policy { hole_birth: has(Feature::HoleBirth), lz4: has(Feature::Lz4Compress), ..Policy::mos() };
         let mos = ObjSet::create(store, ObjsetId::MOS, ObjsetType::Meta, policy, txg);
-        let knot = log.tie(mos.clone(), MapStyle::of(has));
+        let knot = log.tie(mos.clone(), has(Feature::SpacemapHistogram));
         let tx = Tx::syncing(txg);
         // The object directory is object 1, so it comes first.
         let new = dsl_of(&name, &options, pool_space(&tree));

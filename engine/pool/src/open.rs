@@ -11,7 +11,7 @@
 //! Labels say where the devices are and how to read the MOS; what the tree is, the MOS says. Nothing is written before the
 //! first txg; a pool opened read-only has none.
 
-use crate::assemble::{MapStyle, MosSpaceLog};
+use crate::assemble::MosSpaceLog;
 use crate::logs::only_reading;
 use crate::parts::{Parts, assemble, min_alloc, space_spec, worst};
 use crate::pool::{Host, Pool, lock};
@@ -386,7 +386,7 @@ async fn build(
         lz4: has(Feature::Lz4Compress),
         ..Policy::mos()
     });
-    let knot = log.tie(mos.clone(), MapStyle::of(has));
+    let knot = log.tie(mos.clone(), has(Feature::SpacemapHistogram));
     log.tie_features(dsl.core().clone());
     dtl::load(&tree, &*log, uberblock.txg).await?;
     if has(Feature::SpacemapV2) {
