@@ -221,7 +221,7 @@ fn a_scan_goes_on_where_it_was_when_the_pool_is_opened() {
                     pool.scrub().await.unwrap();
                 }
                 let before = pool.scan_status().unwrap().examined;
-                world::sleep(Duration::from_millis(3)).await;
+                world::sleep(Duration::from_millis(4)).await;
                 if is_paused {
                     // It may be over by then.
                     let _ = pool.scrub_pause().await;
