@@ -52,6 +52,11 @@ impl Blocks {
         }
     }
 
+    /// After how many bytes in order a client is written behind.
+    pub fn behind_from(&self) -> u64 {
+        self.ahead.behind_from()
+    }
+
     /// What is read ahead (the properties `prefetch` and `primarycache`).
     pub fn ahead_takes(&self) -> Caching {
         match self.ahead_takes.load(Ordering::Relaxed) {

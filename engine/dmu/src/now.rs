@@ -14,7 +14,8 @@
 //! counts.
 //!
 //! A direct write of a client goes the same way, and its block is in memory no more when it is on its device
-//! ([`Object::write_past_cache`]); a reader then has it from there, as one that the sync has written.
+//! ([`Object::write_past_cache`]); a reader then has it from there, as one that the sync has written. What a client writes
+//! from front to back is written behind it ([`Object::write_behind`]), and stays in memory.
 //!
 //! ```text
 //!   EarlyBlock, shared with the log's record:   Data ──written──▶ Written
@@ -42,6 +43,22 @@ pub struct EarlyBlock(Arc<Mutex<Early>>);
 pub enum Early {
     Data(Buf),
     Written(BlockPointer),
+}
+
+/// How a block is written.
+#[derive(Clone, Copy)]
+struct How {
+    /// In memory, until the sync and then in the cache.
+    stays: bool,
+    is_waited_for: bool,
+    /// Tells the dirty record.
+    settle: fn(&mut DirtyRecord, u64, BlockPointer),
+}
+
+impl How {
+    const LOGGED: How = How { stays: true, is_waited_for: true, settle: DirtyRecord::note_written };
+    const PAST_CACHE: How = How { stays: false, is_waited_for: true, settle: DirtyRecord::place };
+    const BEHIND: How = How { stays: true, is_waited_for: false, settle: DirtyRecord::note_written };
 }
 
 impl EarlyBlock {
@@ -75,8 +92,8 @@ impl Object {
             Look::Written(bp) => return Ok(Some(bp)),
             Look::Dirty(attrs) => attrs,
         };
-        let bp = self.write_dirty(tx, blkid, data, attrs, true).await?;
-        Ok(self.settle(tx, blkid, data, &bp, DirtyRecord::note_written))
+        let bp = self.write_dirty(tx, blkid, data, attrs, How::LOGGED).await?;
+        Ok(self.settle(tx, blkid, data, &bp, How::LOGGED.settle))
     }
 
     /// Writes a block that `tx`'s txg has dirtied, now, and takes it out of memory: `early` is its pointer from then on.
@@ -84,6 +101,15 @@ impl Object {
     ///
     /// Once begun it must come to its end: space is allocated by then.
     pub async fn write_past_cache(&self, tx: &Tx, blkid: u64, early: &EarlyBlock) -> bool {
+        self.write_early(tx, blkid, early, How::PAST_CACHE).await
+    }
+
+    /// As [`Object::write_past_cache`], for a block that no client waits for, and that stays in memory.
+    pub async fn write_behind(&self, tx: &Tx, blkid: u64, early: &EarlyBlock) -> bool {
+        self.write_early(tx, blkid, early, How::BEHIND).await
+    }
+
+    async fn write_early(&self, tx: &Tx, blkid: u64, early: &EarlyBlock, how: How) -> bool {
         let Early::Data(data) = early.now() else { return true };
         let attrs = match self.look(tx, blkid, &data) {
             Look::Changed => return false,
@@ -91,8 +117,8 @@ impl Object {
             Look::Written(_) => return true,
             Look::Dirty(attrs) => attrs,
         };
-        let Ok(bp) = self.write_dirty(tx, blkid, &data, attrs, false).await else { return false };
-        let kept = self.settle(tx, blkid, &data, &bp, DirtyRecord::place);
+        let Ok(bp) = self.write_dirty(tx, blkid, &data, attrs, how).await else { return false };
+        let kept = self.settle(tx, blkid, &data, &bp, how.settle);
         let is_there = kept.is_some();
         // The log may name it even if it was changed since: what a txg frees of its own stays as it is until it is synced.
         early.is_written(kept.unwrap_or(bp));
@@ -105,12 +131,12 @@ impl Object {
         blkid: u64,
         data: &Buf,
         attrs: Attrs,
-        may_keep: bool,
+        how: How,
     ) -> Result<BlockPointer> {
         let (node, Attrs { kind, checksum, compression, .. }) = (&self.node, attrs);
         let choice = node.shared.policy().choose(kind, 0, checksum, compression);
         let spec = node.shared.spec(node.id, choice, kind, 0, blkid, tx.txg(), 1);
-        let spec = WriteSpec { urgent: true, keep: spec.keep && may_keep, ..spec };
+        let spec = WriteSpec { urgent: how.is_waited_for, keep: spec.keep && how.stays, ..spec };
         node.shared.store.write(data.clone(), &BlockPointer::HOLE, spec).await
     }
 

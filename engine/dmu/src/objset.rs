@@ -171,6 +171,11 @@ impl ObjSet {
         self.0.shared.direct()
     }
 
+    /// After how many bytes in order a client's blocks are to be written behind it.
+    pub fn behind_from(&self) -> u64 {
+        self.0.shared.behind_from()
+    }
+
     /// Blocks written from now on follow `policy`.
     pub fn set_policy(&self, policy: Policy) {
         self.0.shared.set_policy(policy);

@@ -191,6 +191,8 @@ table! {
         "Blocks that are kept compressed have at most so much of the cache.";
     DioEnabled "zfs_dio_enabled" Switch 1 in SWITCH,
         "Requests go past the cache where files are open with O_DIRECT, as the property direct says; 0: none does.";
+    WriteBehindMin "write_behind_min" Bytes 2097152 in (0, 1 << 50),
+        "Once so much of a file was written in order, what follows goes to its devices before it is synced; 1P: never.";
     PrefetchDisable "zfs_prefetch_disable" Switch 0 in SWITCH,
         "Read nothing ahead: no blocks of readers in order, and no dnodes of names that are listed.";
     FetchMaxStreams "zfetch_max_streams" Count 8 in (0, 64),

@@ -199,7 +199,7 @@ impl Log {
 
     /// Whether a write of `len` bytes at `offset` into blocks of `size` is logged by pointer. Each pointer keeps the block
     /// as it is now, and the next write of it makes a copy: small writes into large blocks would fill the memory with them.
-    fn points(&self, offset: u64, len: u64, size: u64) -> bool {
+    pub fn points(&self, offset: u64, len: u64, size: u64) -> bool {
         let settings = self.settings();
         let is_large = match settings.whole_blocks_only {
             true if !(offset.is_multiple_of(size) && len.is_multiple_of(size)) => return false,

@@ -69,6 +69,11 @@ impl ReadAhead {
         self.tunables.is_on(Tunable::DioEnabled)
     }
 
+    /// After how many bytes in order what follows is written before it is asked for (`write_behind_min`).
+    pub fn behind_from(&self) -> u64 {
+        self.tunables.get(Tunable::WriteBehindMin)
+    }
+
     /// Whether something may be asked for in advance just now.
     pub fn may_begin(&self) -> bool {
         self.is_on() && self.suspension.why().is_none()

@@ -187,7 +187,7 @@ async fn work(pool: Pool, fs: FileSystem, seed: u64, told: Arc<Mutex<Told>>) {
             model[at as usize..][..bytes.len()].copy_from_slice(bytes);
         };
         let mut is_durable = false;
-        match rng.below(14) {
+        match rng.below(16) {
             0..=3 => {
                 let bytes = noise((seed << 20) + step, pages as usize);
                 write(&fs, &file, page, &bytes, true).await;
@@ -243,6 +243,20 @@ async fn work(pool: Pool, fs: FileSystem, seed: u64, told: Arc<Mutex<Told>>) {
                 told.lock().unwrap().snapshots.push((name, model.clone()));
                 is_durable = true;
             }
+            // One after the other: they are written behind.
+            13 => {
+                for piece in 0..2 + rng.below(6) {
+                    let (at, bytes) = (page + piece * (64 << 10), noise(step * 9 + piece, 64 << 10));
+                    write(&fs, &file, at, &bytes, false).await;
+                    put(&mut model, at, &bytes);
+                    told.lock().unwrap().is_now(&model, false);
+                    if rng.below(4) == 0 {
+                        file.sync().await.unwrap();
+                        told.lock().unwrap().is_now(&model, true);
+                    }
+                }
+                is_durable = false;
+            }
             _ => world::sleep(std::time::Duration::from_millis(rng.below(900))).await,
         }
         told.lock().unwrap().is_now(&model, is_durable);
@@ -253,6 +267,42 @@ async fn work(pool: Pool, fs: FileSystem, seed: u64, told: Arc<Mutex<Told>>) {
         if step % 10 == 0 {
             assert!(file.read(0, 2 << 20).await.unwrap()[..] == model[..], "seed {seed} step {step}");
         }
+    }
+}
+
+/// An fsync of a large file finds most of it on the devices.
+#[test]
+fn a_file_that_is_written_in_order_is_written_behind() {
+    for behind in [true, false] {
+        let rig = Rig::new(Layout::Stripe, 1, 256 << 20);
+        let own = rig.clone();
+        rig.run(3, async move {
+            let pool = own.create().await;
+            let fs = make(&pool).await;
+            let file = add(&fs, "f").await;
+            if !behind {
+                pool.0.tunables.set(Tunable::WriteBehindMin, 1 << 50).unwrap();
+            }
+            pool.sync().await.unwrap();
+            let (before, mut all) = (device_writes(&pool), Vec::new());
+            for step in 0..64 {
+                let bytes = noise(step, 4 * RECORD as usize);
+                write(&fs, &file, all.len() as u64, &bytes, false).await;
+                all.extend(bytes);
+                world::sleep(std::time::Duration::from_millis(2)).await;
+            }
+            let written = device_writes(&pool) - before;
+            let len = all.len() as u64;
+            assert_eq!(written >= len - (4 << 20), behind, "{written} of {len} bytes");
+            file.sync().await.unwrap();
+            pool.sync().await.unwrap();
+            let in_all = device_writes(&pool) - before;
+            assert!(in_all < len + len / 4, "each block is written once: {in_all} of {len} bytes");
+            assert!(file.read(0, all.len()).await.unwrap()[..] == all[..]);
+            super::verify(&pool).await;
+            drop((file, fs));
+            pool.export().await.unwrap();
+        });
     }
 }
 
@@ -276,6 +326,7 @@ fn what_was_written_past_the_cache_and_through_it_is_what_a_model_has_after_a_po
             set(&pool, Prop::RecordSize, (16 << 10) << (seed % 4)).await;
             set(&pool, Prop::Direct, 1 + seed % 2).await;
             set(&pool, Prop::Sync, u64::from(seed % 5 == 4)).await;
+            pool.0.tunables.set(Tunable::WriteBehindMin, 0).unwrap();
             work(pool, fs, seed, tell).await;
         });
         rig.disks.power_cut(seed);

@@ -4,6 +4,7 @@
 //! decoded from the object's bonus whenever they are asked for, so that a reader sees what the newest txg says.
 
 use crate::file_system::FileSystem;
+use crate::file_system::write::behind::Stream;
 use crate::refusal::Refusal;
 use crate::sa::{Attr, Attributes, Tables};
 use crate::stat::{FileKind, Stat, Time, kind_of};
@@ -37,6 +38,7 @@ pub(crate) struct Opened {
     prefetch_streams: PrefetchStreams,
     /// When it was last read, if that is not stored yet.
     atime: Mutex<Option<Time>>,
+    stream: Stream,
     /// Held by the task that changes the file.
     lock: world::sync::Mutex<()>,
 }
@@ -52,6 +54,7 @@ impl Opened {
             directory: OnceLock::new(),
             prefetch_streams: PrefetchStreams::default(),
             atime: Mutex::default(),
+            stream: Stream::default(),
             lock: world::sync::Mutex::new(()),
         })
     }
@@ -103,6 +106,10 @@ impl Node {
 
     pub(crate) async fn lock(&self) -> world::sync::MutexGuard<'_, ()> {
         self.open.lock.lock().await
+    }
+
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.open.stream
     }
 
     pub(crate) fn pending_atime(&self) -> MutexGuard<'_, Option<Time>> {

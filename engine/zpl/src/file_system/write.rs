@@ -20,6 +20,7 @@
 //! Not here: rights (fronts know who asks).
 
 mod attributes;
+pub(super) mod behind;
 mod data;
 mod direct;
 mod log;
@@ -91,6 +92,7 @@ pub(crate) struct Writer {
     xattrs_logged_from: AtomicU64,
     /// The txg of the record that is being replayed; none outside of a replay.
     replaying_in: AtomicU64,
+    behind: behind::UnderWay,
 }
 
 impl Writer {
@@ -111,6 +113,7 @@ impl Writer {
             changed_in: AtomicU64::new(0),
             xattrs_logged_from: AtomicU64::new(since.0),
             replaying_in: AtomicU64::new(0),
+            behind: behind::UnderWay::default(),
         })
     }
 

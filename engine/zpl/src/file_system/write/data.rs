@@ -132,14 +132,24 @@ impl Node {
         }
         file.touch(true)?;
         file.store(&tx).await?;
-        let early = if how.is_direct { self.whole_dirty_blocks(&tx, offset, end) } else { Vec::new() };
+        let early = match how.is_direct {
+            true => self.whole_dirty_blocks(&tx, offset, end),
+            false => self.blocks_behind(&tx, offset, end),
+        };
         match file.word(Attr::Links)? {
             0 => tx.needs_no_record(),
             _ if early.is_empty() => tx.log_write(self.object(), offset, parts, size, how.durably),
             _ => tx.log_write_early(self.object(), offset, parts, &early, how.durably),
         }
         drop(file);
-        if early.is_empty() { Ok(0) } else { Ok(self.write_past_cache(tx, early).await) }
+        match how.is_direct {
+            _ if early.is_empty() => Ok(0),
+            true => Ok(self.write_past_cache(tx, early).await),
+            false => {
+                self.write_behind(tx, early, &fs.writer()?.behind);
+                Ok(0)
+            }
+        }
     }
 
     /// A part that is one block is kept as it is.

@@ -138,6 +138,12 @@ impl Change {
         }
     }
 
+    /// A commit would have a write of `len` bytes at `offset` go to its own place first.
+    pub fn points(&self, object: &Object, offset: u64, len: u64) -> bool {
+        let log = self.log.as_ref().filter(|log| log.mode() != SyncMode::Disabled);
+        log.is_some_and(|log| log.points(offset, len, object.block_size()))
+    }
+
     pub fn log_truncate(&self, object: ObjectId, offset: u64, length: u64) {
         self.log(Record::Truncate(Truncate { object, offset, length }));
     }
