@@ -419,8 +419,8 @@ fn account_dnode(phys: &ObjsetPhys, account: Account) -> &DnodePhys {
     }
 }
 
-/// Indirect blocks of 16K, where OpenZFS makes them of 128K: a txg changes one pointer in a few of them, and each of these
-/// is compressed and written in each pass. Of a new dataset six are written, and kept in memory.
+/// Indirect blocks of 16K, as ZFS made them first; OpenZFS makes them of 128K. A txg changes one pointer in a few of them,
+/// and each of these is compressed and written in each pass. Of a new dataset six are written, and kept in memory.
 const META_INDIRECT_SHIFT: u8 = 14;
 
 /// As deep as is needed for all object numbers that the format has, which are of 48 bits.

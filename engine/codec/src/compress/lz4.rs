@@ -71,16 +71,13 @@ fn lengthen(body: &mut [u8], length: usize, more: usize) -> Option<usize> {
 fn last_sequence(block: &[u8]) -> Option<usize> {
     // Passes over the further bytes of a length, and answers the length.
     let long = |start: usize, next: &mut usize| {
-        let mut length = start;
-        while start == LONG {
-            let byte = *block.get(*next)?;
-            *next += 1;
-            length += usize::from(byte);
-            if byte < 255 {
-                break;
-            }
+        if start < LONG {
+            return Some(start);
         }
-        Some(length)
+        let further = block.get(*next..)?;
+        let last = further.iter().position(|&byte| byte < 255)?;
+        *next += last + 1;
+        Some(LONG + 255 * last + usize::from(further[last]))
     };
     let mut token = 0;
     loop {
