@@ -99,6 +99,11 @@ impl FileSystem {
         &self.0.name
     }
 
+    /// It was opened to be changed, too.
+    pub fn is_for_writing(&self) -> bool {
+        self.0.writer.is_some()
+    }
+
     /// Of the layout on disk, 1 to 5.
     pub fn version(&self) -> u64 {
         self.0.version

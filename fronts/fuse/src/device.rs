@@ -38,12 +38,11 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// Mounts at a directory. Blocks.
+    /// Mounts at a directory, given by its path without links. Blocks.
     pub fn mount(at: &Path, options: &Options) -> io::Result<Device> {
-        let at = at.canonicalize()?;
         let file = match rustix::process::geteuid().is_root() {
-            true => mount_as_root(&at, options),
-            false => mount_by_helper(&at, options),
+            true => mount_as_root(at, options),
+            false => mount_by_helper(at, options),
         }?;
         Ok(Device { file: Arc::new(file), connection: OnceLock::new() })
     }
@@ -135,13 +134,8 @@ fn open_control() -> io::Result<OwnedFd> {
     Ok(fsmount(control.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
 }
 
-fn mount_as_root(at: &Path, options: &Options) -> io::Result<OwnedFd> {
-    let file = rustix::fs::open(PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    let kind = rustix::fs::stat(at)?.st_mode & 0o170_000;
-    let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-    let fd = file.as_raw_fd();
-    let data =
-        format!("fd={fd},rootmode={kind:o},user_id={uid},group_id={gid},default_permissions,allow_other");
+/// What mount(2) is told of the options.
+pub(crate) fn mount_flags(options: &Options) -> MountFlags {
     let mut flags = MountFlags::empty();
     for (is_set, flag) in [
         (options.read_only, MountFlags::RDONLY),
@@ -152,7 +146,25 @@ fn mount_as_root(at: &Path, options: &Options) -> io::Result<OwnedFd> {
     ] {
         flags.set(flag, is_set);
     }
-    match rustix::mount::mount(options.source.as_str(), at, "fuse", flags, &*CString::new(data)?) {
+    flags
+}
+
+fn mount_as_root(at: &Path, options: &Options) -> io::Result<OwnedFd> {
+    let file = rustix::fs::open(PATH, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    // By a descriptor: a user may have put a link in its way since it was looked at.
+    let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(at, how, Mode::empty())?;
+    let place = format!("/proc/thread-self/fd/{}", directory.as_raw_fd());
+    if std::fs::read_link(&place)? != at {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "it is another directory by now"));
+    }
+    let kind = rustix::fs::fstat(&directory)?.st_mode & 0o170_000;
+    let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    let fd = file.as_raw_fd();
+    let data =
+        format!("fd={fd},rootmode={kind:o},user_id={uid},group_id={gid},default_permissions,allow_other");
+    let flags = mount_flags(options);
+    match rustix::mount::mount(options.source.as_str(), &*place, "fuse", flags, &*CString::new(data)?) {
         Ok(()) => Ok(file),
         Err(Errno::PERM) => Err(io::Error::new(io::ErrorKind::PermissionDenied, Unusable::NoRight)),
         Err(e) => Err(e.into()),

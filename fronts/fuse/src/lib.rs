@@ -33,6 +33,7 @@ mod device;
 mod errno;
 mod loops;
 mod mount;
+mod mountinfo;
 mod nodes;
 mod options;
 mod place;
@@ -43,7 +44,7 @@ mod transport;
 mod wire;
 
 pub use counted::Counted;
-pub use mount::{ELSEWHERE, Mount, mount};
-pub use options::Options;
+pub use mount::{Mount, mount};
+pub use options::{Options, Snapshots};
 pub use place::{Unusable, can_mount, detach_all_dead};
 pub use served::{Dataset, Space};

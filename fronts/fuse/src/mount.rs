@@ -2,12 +2,23 @@
 //!
 //! ```text
 //!   mount ──▶ Mount ── unmount ──────────▶ the kernel lets go ──▶ finish: requests done, files given back
-//!                └── umount(8), or an aborted connection ──┘
+//!      │         └── umount(8), or an aborted connection ──┘
+//!      └ change: other options, while it is used
 //! ```
+//!
+//! What stands at the mount point is looked at before it is touched, for others change it too:
+//!
+//! | whereabouts | unmount | by force |
+//! |---|---|---|
+//! | here | ends it, or changes nothing (`place.rs`) | gone from here, and the connection ended for users elsewhere |
+//! | covered by another file system | refused, that one first | refused |
+//! | moved: mounted at other places alone | refused, names them | the connection is ended |
+//! | gone: this process sees it nowhere | refused until it has ended there | the connection is ended |
 
 use crate::counted::Counted;
-use crate::device::Device;
+use crate::device::{Device, mount_flags};
 use crate::loops::{self, Serving, apart, aside};
+use crate::mountinfo;
 use crate::options::Options;
 use crate::place;
 use crate::served::{Dataset, Served};
@@ -31,8 +42,18 @@ const GIVE_UP_EACH: Duration = Duration::from_millis(200);
 const GIVE_UP_TRIES: usize = 50;
 
 /// Why a file system that is unmounted stays.
-pub const ELSEWHERE: &str = "it is mounted here no more, but lives on where this process does not see it: in a mount namespace of \
+const ELSEWHERE: &str = "it is mounted here no more, but lives on where this process does not see it: in a mount namespace of \
     other processes, as a container has one, or while files of it are open; 'zfs unmount -f' ends it there";
+
+const COVERED: &str = "another file system is mounted over it: unmount that first";
+
+/// Where a file system is that was mounted: see the module.
+enum Whereabouts {
+    Here,
+    Covered,
+    Moved(Vec<PathBuf>),
+    Gone,
+}
 
 /// How many file systems were mounted.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -40,7 +61,9 @@ static NUMBER: AtomicU64 = AtomicU64::new(0);
 /// See the module.
 pub struct Mount {
     at: PathBuf,
-    options: Options,
+    /// The same without links, as the kernel knows it.
+    real: PathBuf,
+    options: Mutex<Options>,
     served: Arc<Served>,
     /// Set when the session's threads have ended.
     ended: Arc<Event>,
@@ -57,7 +80,7 @@ pub struct Mount {
 
 impl std::fmt::Debug for Mount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Mount({} at {})", self.options.source, self.at.display())
+        write!(f, "Mount({} at {})", self.options().source, self.at.display())
     }
 }
 
@@ -77,8 +100,8 @@ pub async fn mount(
     let failed =
         |place: &Path, e: std::io::Error| Error::new(Kind::Io, "mount").at(place.display()).because(e);
     let overlay = options.overlay;
-    apart(move || place::prepare(&place, overlay, &needed)).await?;
-    let (place, how, cores) = (at.to_path_buf(), options.clone(), world::cores());
+    let real = apart(move || place::prepare(&place, overlay, &needed)).await?;
+    let (place, how, cores) = (real.clone(), options.clone(), world::cores());
     // The kernel has just been told of the place, and need not ask for it.
     let begun = aside(move || {
         let device = Arc::new(Device::mount(&place, &how)?);
@@ -95,13 +118,13 @@ pub async fn mount(
         begun().inspect_err(|_| give_up(&place)).map(|threads| (threads, device.clone()))
     });
     let (threads, kernel) = begun.await.map_err(|e| failed(at, e))?;
-    let place = at.to_path_buf();
+    let place = real.clone();
     // The first answer: from now on it is there for everybody.
-    let there = move || Ok((std::fs::symlink_metadata(&place)?, std::fs::canonicalize(&place)?));
-    let (device, own) = match apart(there).await {
-        Ok((there, at)) => (there.st_dev(), linux::own::Served::new(at, there.st_dev())),
+    let there = move || std::fs::symlink_metadata(&place).map(|there| there.st_dev());
+    let device = match apart(there).await {
+        Ok(there) => there,
         Err(e) => {
-            let place = at.to_path_buf();
+            let place = real.clone();
             aside(move || {
                 let _ = place::unmount(&place, true);
                 threads.join();
@@ -110,13 +133,14 @@ pub async fn mount(
             return Err(failed(at, e));
         }
     };
+    let own = linux::own::Served::new(real.clone(), device);
     read_ahead(device);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let _ = kernel.connection.set(rustix::fs::minor(device));
     let over = serving.over();
     let running = Mutex::new(Some((threads, serving, own)));
-    let (at, finished) = (at.into(), Arc::default());
-    Ok(Mount { at, options, served, ended, device, number, over, running, finished })
+    let (at, options, finished) = (at.into(), Mutex::new(options), Arc::default());
+    Ok(Mount { at, real, options, served, ended, device, number, over, running, finished })
 }
 
 /// Unmounts what could not be served. What is wrong may be that nothing can be started: fusermount3 neither, for a while.
@@ -141,8 +165,50 @@ impl Mount {
         &self.at
     }
 
-    pub fn options(&self) -> &Options {
-        &self.options
+    /// Those that are in force.
+    pub fn options(&self) -> Options {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether [`Mount::change`] can bring these about: what was agreed with the kernel at the beginning stays, and what
+    /// fusermount3 has mounted cannot be changed.
+    pub fn can_become(&self, now: &Options) -> bool {
+        rustix::process::geteuid().is_root() && self.options().can_become(now)
+    }
+
+    /// Other options from now on, while it is used; with `for_writing`, the file system opened so, where it is read-only
+    /// no more. What becomes read-only must have no file open to be written: it is refused as [`Kind::Busy`], and all else
+    /// is in force.
+    pub async fn change(&self, now: &Options, for_writing: Option<FileSystem>) -> Result<()> {
+        debug_assert!(self.options().can_become(now), "the others need a new mount");
+        if let Some(fs) = for_writing {
+            self.served.write_by(fs).await?;
+        }
+        let read_only = self.options().read_only;
+        let mut steps = vec![(Options { read_only, ..now.clone() }, false)];
+        if read_only != now.read_only {
+            steps.push((now.clone(), true));
+        }
+        for (next, whole) in steps {
+            let (real, device, before, served) =
+                (self.real.clone(), self.device, self.options(), self.served.clone());
+            let options = next.clone();
+            apart(move || match mount_flags(&before) == mount_flags(&options) {
+                true => Ok(()),
+                false => place::change(&real, device, &options, whole),
+            })
+            .await
+            .map_err(|e| {
+                let is_busy = e.kind() == std::io::ErrorKind::ResourceBusy;
+                let kind = if is_busy { Kind::Busy } else { Kind::Io };
+                let failed = Error::new(kind, "change mount").at(self.at.display());
+                if is_busy { failed.because("a file is open to be written") } else { failed.because(e) }
+            })?;
+            let options = next.clone();
+            aside(move || served.follow(&options)).await;
+            *self.options.lock().unwrap_or_else(PoisonError::into_inner) = next;
+        }
+        Ok(())
     }
 
     /// Later ones have higher numbers: one that was mounted over another has to be unmounted before it.
@@ -172,9 +238,30 @@ impl Mount {
 
     /// Whether it is still mounted. When another process has taken it away the news may be on its way: it is waited for.
     pub async fn stays(&self) -> bool {
-        let (at, device) = (self.at.clone(), self.device);
+        let (at, device) = (self.real.clone(), self.device);
         let is_there = apart(move || std::fs::symlink_metadata(&at).is_ok_and(|at| at.st_dev() == device));
-        is_there.await || world::timeout(GOODBYE, self.ended.wait()).await.is_none()
+        if is_there.await || matches!(self.whereabouts().await, Whereabouts::Covered | Whereabouts::Moved(_))
+        {
+            return !self.has_ended();
+        }
+        world::timeout(GOODBYE, self.ended.wait()).await.is_none()
+    }
+
+    /// Why a mount that stays cannot be used where it was mounted, if so.
+    pub async fn problem(&self) -> Option<String> {
+        match self.whereabouts().await {
+            Whereabouts::Here => None,
+            Whereabouts::Covered => Some(COVERED.into()),
+            Whereabouts::Moved(places) => Some(self.moved(&places)),
+            Whereabouts::Gone => Some(ELSEWHERE.into()),
+        }
+    }
+
+    fn moved(&self, places: &[PathBuf]) -> String {
+        let (at, places) = (self.at.display(), mountinfo::list(places));
+        format!(
+            "it is mounted at {places}, and at '{at}' no more: unmount it there, or 'zfs unmount -f' ends it"
+        )
     }
 
     /// The attributes of the root were changed, and not by the kernel, which asks for them anew.
@@ -193,22 +280,21 @@ impl Mount {
     /// Requests that a suspended pool holds up are not waited for longer than [`GOODBYE`]: [`Mount::finish`] does.
     pub async fn unmount(&self, force: bool) -> Result<()> {
         if !self.has_ended() {
-            if self.is_hidden().await {
-                return match self.lives_elsewhere().await {
-                    true => self.unmount_elsewhere(force).await,
-                    // Unless another process has just unmounted it.
-                    false => match world::timeout(GOODBYE, self.ended.wait()).await {
-                        Some(()) => self.given_back().await,
-                        None => Err(self.stays_because(
-                            Kind::Io,
-                            "another file system is mounted over it: unmount that first",
-                        )),
-                    },
-                };
+            match self.whereabouts().await {
+                Whereabouts::Here => {}
+                Whereabouts::Covered => return Err(self.stays_because(Kind::Io, COVERED)),
+                Whereabouts::Moved(places) => {
+                    let why = self.moved(&places);
+                    return match force {
+                        true => self.unmount_elsewhere(true, why).await,
+                        false => Err(self.stays_because(Kind::Invalid, &why)),
+                    };
+                }
+                Whereabouts::Gone => return self.unmount_elsewhere(force, ELSEWHERE.into()).await,
             }
             if force {
                 // What programs have written into mappings is still on its way, as far as the pool takes it.
-                let at = self.at.clone();
+                let at = self.real.clone();
                 let write_back = move || std::fs::File::open(&at).map(|dir| rustix::fs::syncfs(&dir));
                 let written = async {
                     let _ = apart(write_back).await;
@@ -221,9 +307,12 @@ impl Mount {
                 };
                 let _ = world::timeout(GOODBYE, written).await;
             }
-            let (at, kernel) = (self.at.clone(), self.served.kernel.get().cloned());
+            let (at, kernel, device) = (self.real.clone(), self.served.kernel.get().cloned(), self.device);
             apart(move || {
-                place::unmount(&at, force)?;
+                match force {
+                    true => place::unmount(&at, true)?,
+                    false => place::unmount_to_end(&at, device)?,
+                }
                 if let Some(kernel) = kernel.filter(|_| force) {
                     // Where that is not allowed, unmounting by force has done it as a rule.
                     let _ = kernel.abort();
@@ -235,18 +324,16 @@ impl Mount {
                 self.over.set();
             }
             if world::timeout(GOODBYE, self.ended.wait()).await.is_none() {
-                return Err(match self.lives_elsewhere().await {
-                    true => self.stays_because(Kind::Invalid, ELSEWHERE),
-                    false => self.stays_because(Kind::Busy, "somebody uses it"),
-                });
+                let why = self.problem().await.unwrap_or_else(|| ELSEWHERE.into());
+                return Err(self.stays_because(Kind::Invalid, &why));
             }
         }
         self.given_back().await
     }
 
     /// Nothing is left here to be unmounted; by force the connection is ended for its users elsewhere.
-    async fn unmount_elsewhere(&self, force: bool) -> Result<()> {
-        let mut why = ELSEWHERE.to_string();
+    async fn unmount_elsewhere(&self, force: bool, why: String) -> Result<()> {
+        let mut why = why;
         if force && let Some(kernel) = self.served.kernel.get().cloned() {
             if let Err(e) = aside(move || kernel.abort()).await {
                 why = format!("{why}; its connection cannot be ended ({e})");
@@ -263,25 +350,26 @@ impl Mount {
         Error::new(kind, "unmount").at(self.at.display()).because(why.to_string())
     }
 
-    /// It is mounted nowhere that this process sees, and has not ended.
-    pub async fn lives_elsewhere(&self) -> bool {
-        let device = self.device;
-        !apart(move || place::is_mounted_here(device)).await && !self.has_ended()
-    }
-
     async fn given_back(&self) -> Result<()> {
         let _ = world::timeout(GOODBYE, self.finish()).await;
         Ok(())
     }
 
-    /// Its path leads into another file system: to unmount by the path would take that one, or nothing.
-    async fn is_hidden(&self) -> bool {
-        let at = self.at.clone();
+    /// To unmount by a path that leads into another file system would take that one, or nothing.
+    async fn whereabouts(&self) -> Whereabouts {
+        let (at, device) = (self.real.clone(), self.device);
         let there = world::timeout(GOODBYE, apart(move || std::fs::symlink_metadata(&at))).await;
         match there {
-            Some(Ok(there)) => there.st_dev() != self.device,
-            Some(Err(e)) => e.kind() == std::io::ErrorKind::NotFound,
-            None => false,
+            Some(Ok(there)) if there.st_dev() != device => {}
+            Some(Err(e)) if e.kind() == std::io::ErrorKind::NotFound => {}
+            // It answers with an error of its own, or its pool is suspended.
+            Some(_) | None => return Whereabouts::Here,
+        }
+        match apart(move || mountinfo::places(device)).await {
+            Some(places) if places.is_empty() => Whereabouts::Gone,
+            Some(places) if !places.contains(&self.real) => Whereabouts::Moved(places),
+            // Where the kernel does not say.
+            Some(_) | None => Whereabouts::Covered,
         }
     }
 

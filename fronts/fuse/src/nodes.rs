@@ -122,6 +122,18 @@ impl Nodes {
         all.known.iter().filter(is_file).map(|(number, _)| *number).collect()
     }
 
+    /// The numbers that are known of a tree.
+    pub fn of_tree(&self, tree: u16) -> Vec<u64> {
+        self.all().known.keys().copied().filter(|number| parts(*number).0 == tree).collect()
+    }
+
+    /// Another handle of the same file, as long as the kernel remembers it.
+    pub fn exchange(&self, number: u64, node: Node) {
+        if let Some(known) = self.all().known.get_mut(&number) {
+            known.node = node;
+        }
+    }
+
     /// The kernel gives `count` back: the file when that was all.
     pub fn forget(&self, number: u64, count: u64) -> Option<Node> {
         let mut all = self.all();

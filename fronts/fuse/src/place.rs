@@ -1,13 +1,37 @@
-//! Mount points: making them, and getting rid of what a killed program left on them.
+//! Mount points: making them, taking file systems away from them, and getting rid of what a killed program left.
+//!
+//! A file system is mounted in as many places as others gave it: by bind mounts, and in mount namespaces that were copied
+//! while it was there. To unmount it here ends it only where no such place is left; otherwise its users would go on there,
+//! and here whoever writes would write into the directory below, which is another file system's. So a copy of the mount is
+//! held meanwhile, and put back:
+//!
+//! ```text
+//!   copy held (open_tree) ── umount(2) ──▶ still mounted anywhere? ── no ──▶ copy let go: it ends
+//!                               │                  └── yes ──▶ copy put back (move_mount): busy, and where
+//!                               └── in use: nothing has changed
+//! ```
+//!
+//! What goes along by propagation is no such place: it is gone when it is looked for. Without the right to mount there is no
+//! copy, and fusermount3 unmounts.
 
+use crate::device::mount_flags;
+use crate::mountinfo;
+use crate::options::Options;
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
-use rustix::mount::UnmountFlags;
+use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use units::{Error, Kind, Result};
 
 const CAP_SYS_ADMIN: u64 = 1 << 21;
+/// As many as the kernel follows.
+const LINKS_MAX: usize = 40;
 
 /// Why this process cannot mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +107,16 @@ fn is_dead(at: &Path) -> bool {
     rustix::fs::statfs(at).is_err_and(|e| matches!(e, Errno::NOTCONN | Errno::CONNABORTED))
 }
 
+/// The path that a last part that is a link leads to: what is dead is asked for nothing.
+fn last_followed(at: &Path) -> PathBuf {
+    let mut at = at.to_path_buf();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = std::fs::read_link(&at) else { break };
+        at = at.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    at
+}
+
 /// Takes away what is mounted at `at` as long as its program is gone. Blocks.
 pub(crate) fn detach_dead(at: &Path) -> Result<()> {
     // Several may lie one above the other.
@@ -90,7 +124,7 @@ pub(crate) fn detach_dead(at: &Path) -> Result<()> {
         if !is_dead(at) {
             return Ok(());
         }
-        unmount(at, true)?;
+        unmount(&last_followed(at), true)?;
     }
     Ok(())
 }
@@ -108,14 +142,135 @@ pub async fn detach_all_dead(places: Vec<String>) {
     .await;
 }
 
+fn failed(at: &Path, kind: Kind, why: impl Into<String>) -> Error {
+    Error::new(kind, "unmount").at(at.display()).because(why.into())
+}
+
+/// How often, and how many times, it is tried to unmount what another mount namespace has: a container that starts copies all
+/// mounts and soon drops them.
+const NAMESPACE_EACH: Duration = Duration::from_millis(100);
+const NAMESPACE_TRIES: usize = 20;
+
+/// Where a file system lives on that is not mounted here any more.
+enum Elsewhere {
+    Here(String),
+    OtherNamespace(String),
+}
+
+/// Unmounts what is not in use, and whose files have this number of a device. One that would live on elsewhere stays: see
+/// the module. Blocks.
+pub(crate) fn unmount_to_end(at: &Path, device: u64) -> Result<()> {
+    let mut tries = 0..NAMESPACE_TRIES;
+    loop {
+        match unmount_or_put_back(at, device)? {
+            None => return Ok(()),
+            Some(Elsewhere::OtherNamespace(_)) if tries.next().is_some() => {
+                std::thread::sleep(NAMESPACE_EACH)
+            }
+            Some(Elsewhere::Here(why) | Elsewhere::OtherNamespace(why)) => {
+                return Err(failed(at, Kind::Busy, why));
+            }
+        }
+    }
+}
+
+fn unmount_or_put_back(at: &Path, device: u64) -> Result<Option<Elsewhere>> {
+    let Some(held) = Held::of(at, device) else { return unmount(at, false).map(|()| None) };
+    unmount_by(at, &held.path(), false)?;
+    let elsewhere = still_mounted(device);
+    if let Some(Elsewhere::Here(why) | Elsewhere::OtherNamespace(why)) = &elsewhere {
+        held.put_back().map_err(|e| {
+            let why = format!("{why}, and it could not be put back here: {}", io::Error::from(e));
+            failed(at, Kind::Io, why)
+        })?;
+    }
+    Ok(elsewhere)
+}
+
+/// Whether a directory is of the file system whose files have this number of a device. The file system is not asked.
+fn is_of(directory: &OwnedFd, device: u64) -> bool {
+    let how = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let known = rustix::fs::statx(directory, "", how, StatxFlags::empty());
+    known.is_ok_and(|known| rustix::fs::makedev(known.stx_dev_major, known.stx_dev_minor) == device)
+}
+
+fn still_mounted(device: u64) -> Option<Elsewhere> {
+    let places = mountinfo::places(device).unwrap_or_default();
+    if !places.is_empty() {
+        return Some(Elsewhere::Here(format!("it is mounted at {} as well", mountinfo::list(&places))));
+    }
+    let process = mountinfo::process_elsewhere(device)?;
+    let why = format!("it is mounted in the mount namespace of {process} as well");
+    Some(Elsewhere::OtherNamespace(why))
+}
+
+/// A copy of a mount, and its place by a descriptor of the directory above: a user who may write there cannot have it put
+/// back elsewhere.
+struct Held<'a> {
+    copy: OwnedFd,
+    above: OwnedFd,
+    name: &'a OsStr,
+}
+
+impl Held<'_> {
+    /// None without the right to mount, or where another file system is.
+    fn of(at: &Path, device: u64) -> Option<Held<'_>> {
+        let (above, name) = (at.parent()?, at.file_name()?);
+        let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let above = rustix::fs::open(above, how, Mode::empty()).ok()?;
+        let how = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+        let copy = rustix::mount::open_tree(&above, name, how).ok()?;
+        is_of(&copy, device).then_some(Held { copy, above, name })
+    }
+
+    /// Descriptors are the thread's own: see `linux::apart`.
+    fn path(&self) -> PathBuf {
+        Path::new("/proc/thread-self/fd").join(self.above.as_raw_fd().to_string()).join(self.name)
+    }
+
+    fn put_back(&self) -> rustix::io::Result<()> {
+        let how = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        rustix::mount::move_mount(&self.copy, "", &self.above, self.name, how)
+    }
+}
+
+/// Changes the flags of a mount whose files have this number of a device, while it is used. What makes it read-only, or
+/// no more so, holds wherever the file system is mounted; the others for this place. It is refused as busy while a file is
+/// open to be written. Blocks.
+pub(crate) fn change(at: &Path, device: u64, now: &Options, whole: bool) -> io::Result<()> {
+    // By a descriptor: what another program mounts over it meanwhile is not ours.
+    let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let root = rustix::fs::open(at, how, Mode::empty())?;
+    if !is_of(&root, device) {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "it is not mounted there"));
+    }
+    // Descriptors are the thread's own: see `linux::apart`.
+    let root_path = format!("/proc/thread-self/fd/{}", root.as_raw_fd());
+    let mut flags = mount_flags(now);
+    // Said of neither, what was there would be kept.
+    flags.set(MountFlags::RELATIME, now.atime);
+    flags.set(MountFlags::BIND, !whole);
+    Ok(rustix::mount::mount_remount(root_path, flags, "")?)
+}
+
 /// Unmounts as root, or by the helper. With force it is gone from the tree at once, in use or not. Blocks.
 pub(crate) fn unmount(at: &Path, force: bool) -> Result<()> {
-    let failed = |kind, e: String| Error::new(kind, "unmount").at(at.display()).because(e);
+    unmount_by(at, at, force)
+}
+
+/// As [`unmount`], by another path to the same place.
+fn unmount_by(at: &Path, path: &Path, force: bool) -> Result<()> {
+    let failed = |kind, e: String| failed(at, kind, e);
     let flags = if force { UnmountFlags::FORCE | UnmountFlags::DETACH } else { UnmountFlags::empty() };
-    match rustix::mount::unmount(at, flags | UnmountFlags::NOFOLLOW) {
+    match rustix::mount::unmount(path, flags | UnmountFlags::NOFOLLOW) {
         // Another process was faster.
         Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
-        Err(Errno::BUSY) => Err(failed(Kind::Busy, "somebody uses it".into())),
+        Err(Errno::BUSY) => Err(match mountinfo::below(at) {
+            Some(below) => failed(Kind::Busy, format!("{} is mounted below it", mountinfo::list(&[below]))),
+            None => Error::new(Kind::Busy, "unmount").at(at.display()),
+        }),
         Err(Errno::PERM) => {
             let Some(helper) = helper() else { return Err(failed(Kind::Io, Unusable::NoHelper.to_string())) };
             let flags = if force { "-uz" } else { "-u" };
@@ -125,28 +280,27 @@ pub(crate) fn unmount(at: &Path, force: bool) -> Result<()> {
                 return Ok(());
             }
             let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
-            let kind = if said.contains("busy") { Kind::Busy } else { Kind::Io };
-            Err(failed(kind, said))
+            Err(match said.contains("busy") {
+                true => Error::new(Kind::Busy, "unmount").at(at.display()),
+                false => failed(Kind::Io, said),
+            })
         }
         Err(e) => Err(failed(Kind::Io, io::Error::from(e).to_string())),
     }
 }
 
-/// Whether a file system with this number of a device is mounted anywhere that this process sees; where the kernel does not
-/// say, it is. Blocks.
-pub(crate) fn is_mounted_here(device: u64) -> bool {
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    match std::fs::read_to_string("/proc/self/mountinfo") {
-        Ok(mounts) => mounts.lines().any(|line| line.split(' ').nth(2) == Some(&format!("{major}:{minor}"))),
-        Err(_) => true,
-    }
-}
-
-/// Makes the directory that is mounted on. Without `overlay` it must be empty, and nothing that is `needed` may lie in it or
-/// below. Blocks.
-pub(crate) fn prepare(at: &Path, overlay: bool, needed: &[PathBuf]) -> Result<()> {
+/// Makes the directory that is mounted on: its path without links. Without `overlay` it must be empty, and nothing that is
+/// `needed` may lie in it or below. Blocks.
+pub(crate) fn prepare(at: &Path, overlay: bool, needed: &[PathBuf]) -> Result<PathBuf> {
     let failed = |e: io::Error| Error::new(Kind::Io, "use mount point").at(at.display()).because(e);
     detach_dead(at)?;
+    if let Some(link) = link_of_another(at, rustix::process::geteuid().as_raw()) {
+        let why = format!(
+            "{} is a symbolic link of another user, who says with it what is mounted over",
+            link.display()
+        );
+        return Err(Error::new(Kind::Invalid, "use mount point").at(at.display()).because(why));
+    }
     std::fs::create_dir_all(at).map_err(failed)?;
     let real = at.canonicalize().map_err(failed)?;
     if let Some(needed) = needed.iter().find(|needed| is_in_the_way(needed, &real)) {
@@ -158,7 +312,40 @@ pub(crate) fn prepare(at: &Path, overlay: bool, needed: &[PathBuf]) -> Result<()
             .at(at.display())
             .because("directory is not empty"));
     }
-    Ok(())
+    Ok(real)
+}
+
+/// The first symbolic link on the way that belongs to neither root nor this user. Whoever may write into a directory above a
+/// mount point could have anything mounted over.
+fn link_of_another(at: &Path, own: u32) -> Option<PathBuf> {
+    let names = |path: &Path| path.components().map(|name| name.as_os_str().to_owned()).collect::<Vec<_>>();
+    let mut left = names(&std::path::absolute(at).ok()?);
+    left.reverse();
+    let (mut walked, mut links) = (PathBuf::new(), 0);
+    while let Some(name) = left.pop() {
+        match name.to_str() {
+            Some(".") => continue,
+            Some("..") => {
+                walked.pop();
+                continue;
+            }
+            _ => walked.push(&name),
+        }
+        // What is not there will be a directory.
+        let there = std::fs::symlink_metadata(&walked).ok()?;
+        if !there.is_symlink() {
+            continue;
+        }
+        links += 1;
+        if links > LINKS_MAX || (there.uid() != 0 && there.uid() != own) {
+            return Some(walked);
+        }
+        let target = std::fs::read_link(&walked).ok()?;
+        walked.pop();
+        // One that begins with `/` takes the place of what was walked.
+        left.extend(names(&target).into_iter().rev());
+    }
+    None
 }
 
 /// Whether a directory, by its path without links, is passed on the way to `path`, by its links or without.
@@ -198,6 +385,33 @@ mod tests {
                 let shown = at(needed).display().to_string();
                 assert!(e.to_string().contains(&format!("it would hide {shown}")), "{e}");
             }
+        }
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    /// A user who may write into a directory had what root mounts below it mounted over any other.
+    #[test]
+    fn a_link_of_another_user_leads_to_no_mount_point() {
+        let root =
+            std::env::temp_dir().canonicalize().unwrap().join(format!("cenote-links-{}", std::process::id()));
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        let link = |to: &Path, name: &str| std::os::unix::fs::symlink(to, root.join(name)).unwrap();
+        link(&root.join("a"), "absolute");
+        link(Path::new("a/../a"), "relative");
+        link(Path::new("absolute/b"), "twice");
+        link(Path::new("around"), "around");
+        let own = std::fs::symlink_metadata(root.join("absolute")).unwrap().uid();
+        let found = |at: &str, own| link_of_another(&root.join(at), own);
+        for at in ["a/b", "absolute/b", "relative/b/new/newer", "twice", "absolute/../relative"] {
+            assert_eq!(found(at, own), None, "{at}");
+        }
+        assert_eq!(found("around", own), Some(root.join("around")), "it leads nowhere");
+        if own == 0 && std::os::unix::fs::lchown(root.join("absolute"), Some(4242), None).is_ok() {
+            for at in ["absolute/b", "twice", "absolute/new"] {
+                assert_eq!(found(at, 0), Some(root.join("absolute")), "{at}");
+            }
+            assert_eq!(found("relative/b", 0), None);
+            assert_eq!(found("twice", 4242), None);
         }
         std::fs::remove_dir_all(&root).unwrap();
     }

@@ -27,10 +27,11 @@ use crate::counted::{Counted, Counts};
 use crate::device::Device;
 use crate::errno::{Result, errno};
 use crate::nodes::{CONTROL, Nodes, ROOT, SNAPSHOTS, number, parts};
-use crate::options::Options;
+use crate::options::{Options, Snapshots};
 use control::Trees;
 use probe::{Event, Family, Label, Op, Probe};
 use rustix::io::Errno;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use units::ObjectId;
@@ -75,17 +76,20 @@ pub struct Space {
 
 /// See the module.
 pub(crate) struct Served {
-    fs: FileSystem,
-    root: Node,
+    begun: Handle,
+    /// The same to be written, of a mount that was begun read-only and is so no more.
+    for_writing: OnceLock<Handle>,
     dataset: std::sync::Arc<dyn Dataset>,
     pub probe: Probe,
     pub stages: Probe,
     /// Where requests past the cache are told.
     past_cache: Probe,
     pub counts: Counts,
-    shows_snapshots: bool,
-    /// When something was read is noted, as the properties say; by a mount option never.
-    notes_access: bool,
+    /// `.zfs` is listed, and it can be reached at all.
+    shows_snapshots: AtomicBool,
+    reaches_snapshots: AtomicBool,
+    /// When something was read is noted, as the properties say; by a mount option, and read-only, never.
+    notes_access: AtomicBool,
     pub posix_acl: bool,
     /// Who is told of what it does not expect; from the moment it can be.
     pub kernel: OnceLock<Arc<Device>>,
@@ -94,6 +98,12 @@ pub(crate) struct Served {
     made: Time,
     /// A file answers to several spellings of its name.
     has_aliases: bool,
+}
+
+/// The file system, and its root.
+struct Handle {
+    fs: FileSystem,
+    root: Node,
 }
 
 /// What a number means.
@@ -122,23 +132,78 @@ impl Served {
         let root = fs.root().await?;
         let made = root.stat().await?.crtime;
         let has_aliases = !fs.normalization().is_none();
-        Ok(Served {
-            root,
-            fs,
+        let served = Served {
+            begun: Handle { fs, root },
+            for_writing: OnceLock::new(),
             probe: dataset.probe(Family::Fs),
             stages: dataset.probe(Family::FsStages),
             past_cache: dataset.probe(Family::FsDirect),
             counts: Counts::default(),
             dataset,
-            shows_snapshots: options.shows_snapshots,
-            notes_access: options.atime,
+            shows_snapshots: AtomicBool::new(false),
+            reaches_snapshots: AtomicBool::new(false),
+            notes_access: AtomicBool::new(false),
             posix_acl: options.posix_acl,
             kernel: OnceLock::new(),
             nodes: Nodes::default(),
             trees: Trees::default(),
             made,
             has_aliases,
-        })
+        };
+        served.follow(options);
+        Ok(served)
+    }
+
+    /// Goes by other options from now on.
+    pub fn follow(&self, options: &Options) {
+        self.notes_access.store(options.atime && !options.read_only, Ordering::Relaxed);
+        self.reaches_snapshots.store(options.snapshots != Snapshots::Disabled, Ordering::Relaxed);
+        let shows = options.snapshots == Snapshots::Visible;
+        if self.shows_snapshots.swap(shows, Ordering::Relaxed) != shows
+            && let Some(kernel) = self.kernel.get()
+        {
+            // The listing that it keeps.
+            kernel.invalidate(ROOT, 0, 0);
+        }
+    }
+
+    /// A mount that was begun read-only is served from a handle for writing from now on, files too that the kernel knows
+    /// already. To be done before the kernel lets writes through.
+    pub async fn write_by(&self, fs: FileSystem) -> units::Result<()> {
+        if self.fs().is_for_writing() {
+            return Ok(());
+        }
+        let root = fs.root().await?;
+        if self.for_writing.set(Handle { fs, root }).is_err() {
+            return Ok(());
+        }
+        for number in self.nodes.of_tree(0) {
+            self.hold_for_writing(number).await?;
+        }
+        Ok(())
+    }
+
+    /// What the kernel knows of is held by the handle that changes it, so that a file lives on when it has no name any more.
+    async fn hold_for_writing(&self, number: u64) -> units::Result<()> {
+        let node = self.fs().object(ObjectId(parts(number).1)).await?;
+        self.nodes.exchange(number, node);
+        Ok(())
+    }
+
+    fn reaches_snapshots(&self) -> bool {
+        self.reaches_snapshots.load(Ordering::Relaxed)
+    }
+
+    pub fn fs(&self) -> &FileSystem {
+        &self.handle().fs
+    }
+
+    pub fn root(&self) -> &Node {
+        &self.handle().root
+    }
+
+    fn handle(&self) -> &Handle {
+        self.for_writing.get().unwrap_or(&self.begun)
     }
 
     /// How long the kernel may believe what is under a name, and that nothing is. It does not know that what it does to one
@@ -154,8 +219,12 @@ impl Served {
 
     /// What the kernel means by a number.
     pub async fn place(&self, asked: u64) -> Result<Place> {
+        let is_of_snapshots = matches!(asked, CONTROL | SNAPSHOTS) || parts(asked).0 != 0;
+        if is_of_snapshots && !self.reaches_snapshots() {
+            return Err(Errno::STALE);
+        }
         match asked {
-            ROOT => return Ok(Place::File(File { tree: 0, node: self.root.clone() })),
+            ROOT => return Ok(Place::File(File { tree: 0, node: self.root().clone() })),
             CONTROL => return Ok(Place::Control),
             SNAPSHOTS => return Ok(Place::Snapshots),
             _ => {}
@@ -184,7 +253,7 @@ impl Served {
     /// By which number the kernel knows a file.
     fn number(&self, file: &File) -> u64 {
         let object = file.node.id().object;
-        if file.tree == 0 && object == self.root.id().object { ROOT } else { number(file.tree, object.0) }
+        if file.tree == 0 && object == self.root().id().object { ROOT } else { number(file.tree, object.0) }
     }
 
     async fn attr(&self, file: &File) -> Result<Attr> {
@@ -192,7 +261,7 @@ impl Served {
         if stat.kind == FileKind::Regular && stat.size == 0 {
             // As OpenZFS: programs choose their buffers by it, and the only block of an empty file says nothing of those
             // to come.
-            stat.block_size = self.fs.settings().record_size.min(IO_MAX as u64) as u32;
+            stat.block_size = self.fs().settings().record_size.min(IO_MAX as u64) as u32;
         }
         Ok(crate::attr::file_attr(self.number(file), &stat))
     }
@@ -202,8 +271,20 @@ impl Served {
         let attr = self.attr(file).await?;
         if attr.number != ROOT {
             self.nodes.tell(attr.number, &file.node, name);
+            let is_of_begun = file.tree == 0 && !file.node.file_system().is_for_writing();
+            if is_of_begun && self.for_writing.get().is_some() {
+                self.hold_for_writing(attr.number).await.map_err(|e| errno(&e))?;
+            }
         }
-        Ok((attr, file.node.generation()))
+        Ok((attr, self.generation(file)))
+    }
+
+    /// What a handle must agree in besides the number. A tree has its number by the order in which a mount meets snapshots: a
+    /// handle of another mount could name a file of another snapshot, whose own generation is the same.
+    fn generation(&self, file: &File) -> u64 {
+        let own = file.node.generation();
+        // The kernel keeps the lower 32 bits.
+        self.snapshot_id(file.tree).map_or(own, |id| own ^ (id + 1).wrapping_mul(0x9e37_79b1))
     }
 
     /// What stands for a name that is not there.
@@ -215,7 +296,7 @@ impl Served {
     pub fn called(&self, number: u64) -> Option<Label> {
         let told = [&self.probe, &self.stages, &self.past_cache];
         let is_wanted = told.into_iter().any(Probe::wants_files);
-        is_wanted.then(|| self.nodes.label(self.fs.name(), number))
+        is_wanted.then(|| self.nodes.label(self.fs().name(), number))
     }
 
     /// So many bytes of a file went past the cache.
@@ -229,17 +310,17 @@ impl Served {
 
     /// What was asked of files whose blocks have the present `recordsize`.
     pub fn counted(&self) -> Counted {
-        self.counts.told(self.fs.settings().record_size)
+        self.counts.told(self.fs().settings().record_size)
     }
 
     /// Bytes of a file's blocks, and what `recordsize` says that they should have.
     fn blocks_of(&self, node: &Node) -> (u64, u64) {
-        (node.object().block_size(), self.fs.settings().record_size)
+        (node.object().block_size(), self.fs().settings().record_size)
     }
 
     /// It was read just now.
     async fn note_access(&self, node: &Node) {
-        if self.notes_access {
+        if self.notes_access.load(Ordering::Relaxed) {
             // Not knowing when is no reason not to read.
             let _ = node.accessed().await;
         }

@@ -25,7 +25,7 @@ impl Appliance {
             // Without a place it is not mounted any more.
             let now = plan(&open, &name).await.ok();
             let stays =
-                now.as_ref().is_some_and(|now| now.at == mount.at() && now.options == *mount.options());
+                now.as_ref().is_some_and(|now| now.at == mount.at() && now.options == mount.options());
             if stays || mount.has_ended() {
                 continue;
             }

@@ -64,10 +64,8 @@ impl Appliance {
             if let Some(mount) = known
                 && mount.stays().await
             {
-                let why = match mount.lives_elsewhere().await {
-                    true => fuse::ELSEWHERE,
-                    false => "filesystem already mounted",
-                };
+                let problem = mount.problem().await;
+                let why = problem.as_deref().unwrap_or("filesystem already mounted");
                 let message = format!("cannot mount '{dataset}': {why}");
                 return Err(ApiError::new(ErrorKind::Exists, message));
             }
@@ -237,7 +235,8 @@ impl Appliance {
             mount.unmount(force).await.map_err(|e| match e.kind() {
                 Kind::Busy => {
                     let (at, who) = (mount.at().display(), processes_at(mount.at()));
-                    let message = format!("cannot unmount '{at}': pool or dataset is busy{who}");
+                    let why = e.cause().map_or(who, |why| format!(": {why}"));
+                    let message = format!("cannot unmount '{at}': pool or dataset is busy{why}");
                     ApiError::new(ErrorKind::Busy, message)
                 }
                 _ => cannot(About::Dataset, &format!("unmount '{}'", mount.at().display()), &e),

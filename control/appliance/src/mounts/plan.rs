@@ -12,7 +12,7 @@ use crate::error_text::{About, cannot};
 use crate::pools::Open;
 use api::{ApiError, ErrorKind, Result};
 use dsl::props::{Prop, PropName, Source, Types, Value, show_value};
-use fuse::Options;
+use fuse::{Options, Snapshots};
 use std::path::PathBuf;
 use units::Error;
 
@@ -76,7 +76,11 @@ pub(super) async fn plan(open: &Open, dataset: &str) -> Result<Plan> {
         devices: is_asked_for(Prop::Devices).await?,
         atime: is_on(Prop::Atime).await?,
         overlay: is_on(Prop::Overlay).await?,
-        shows_snapshots: word(Prop::SnapDir).await? == "visible",
+        snapshots: match word(Prop::SnapDir).await?.as_str() {
+            "visible" => Snapshots::Visible,
+            "disabled" => Snapshots::Disabled,
+            _ => Snapshots::Hidden,
+        },
         posix_acl: word(Prop::AclType).await? == "posix",
         // The switch of it is the kernel's.
         over_io_uring: true,

@@ -31,9 +31,14 @@ impl Served {
     /// The file system that a number's tree is.
     pub(super) fn tree(&self, tree: u16) -> Option<FileSystem> {
         match tree {
-            0 => Some(self.fs.clone()),
+            0 => Some(self.fs().clone()),
             _ => self.trees.all().get(usize::from(tree) - 1)?.fs.clone(),
         }
+    }
+
+    /// The snapshot that a tree is of.
+    pub(super) fn snapshot_id(&self, tree: u16) -> Option<u64> {
+        self.trees.all().get(usize::from(tree).checked_sub(1)?).map(|tree| tree.id)
     }
 
     /// The root of a snapshot.

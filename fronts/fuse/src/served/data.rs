@@ -70,7 +70,7 @@ impl Served {
 
     /// What the kernel has of a write, in memory of ours.
     pub fn parts(&self, offset: u64, data: &[u8]) -> Vec<Buf> {
-        self.fs.parts(offset, data)
+        self.fs().parts(offset, data)
     }
 
     pub async fn write(&self, number: u64, offset: u64, parts: Vec<Buf>, how: Writing) -> Result<()> {

@@ -13,6 +13,7 @@ use super::{File, Place, Served};
 use crate::attr::{Attr, made_up_directory};
 use crate::errno::{Result, errno};
 use crate::nodes::{CONTROL, LISTED, ROOT, SNAPSHOTS, number};
+use std::sync::atomic::Ordering;
 use units::ObjectId;
 use zpl::{DirEntry, FileKind};
 
@@ -59,7 +60,7 @@ impl Served {
             Place::Control => {}
             Place::Snapshots => listed.extend(self.list_snapshots(position, limit).await?),
             Place::File(file) => {
-                if directory == ROOT && self.shows_snapshots && position < SHOWN {
+                if directory == ROOT && self.shows_snapshots.load(Ordering::Relaxed) && position < SHOWN {
                     listed.push(made_up(CONTROL_NAME, CONTROL, SHOWN));
                 }
                 if position == 0 {

@@ -56,7 +56,7 @@ pub(super) fn check_name(name: &[u8]) -> Result<()> {
 
 impl Served {
     fn is_root(&self, file: &File) -> bool {
-        file.tree == 0 && file.node.id() == self.root.id()
+        file.tree == 0 && file.node.id() == self.root().id()
     }
 
     /// The name is not taken by what we show there.
@@ -70,7 +70,7 @@ impl Served {
 
     /// How long a new name may be, in bytes.
     pub fn name_max(&self) -> usize {
-        self.root.file_system().settings().name_max()
+        self.root().file_system().settings().name_max()
     }
 
     /// The file under a name, and its generation; `None` when there is none, which the kernel may remember.
@@ -86,7 +86,8 @@ impl Served {
                 None => Ok(None),
             },
             Place::File(parent) if self.is_root(&parent) && name == CONTROL_NAME => {
-                Ok(Some((made_up_directory(CONTROL, self.made), 0)))
+                let control = self.reaches_snapshots().then(|| made_up_directory(CONTROL, self.made));
+                Ok(control.map(|control| (control, 0)))
             }
             Place::File(parent) => {
                 let node = match name {

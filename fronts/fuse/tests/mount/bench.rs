@@ -38,8 +38,9 @@ pub struct Bench {
 enum Order {
     Unmount(bool, Sender<units::Result<()>>),
     Stays(Sender<bool>),
+    Change(fn(&mut Options), Sender<units::Result<()>>),
     Leave(Sender<()>),
-    Mount(Sender<()>),
+    Mount(fn(&mut Options), Sender<()>),
 }
 
 impl Bench {
@@ -69,13 +70,16 @@ impl Bench {
                 wanted.over_io_uring = over_io_uring;
                 change(&mut wanted);
                 let mut pool = create(&device, wanted.posix_acl).await;
-                let open = async |pool: &Pool| {
+                let open = async |pool: &Pool, wanted: &Options| {
                     let options = wanted.clone();
-                    let fs = pool.open_file_system_for_writing(DATASET).await.unwrap();
+                    let fs = match options.read_only {
+                        true => pool.open_file_system(DATASET).await.unwrap(),
+                        false => pool.open_file_system_for_writing(DATASET).await.unwrap(),
+                    };
                     let facts = Arc::new(Facts(pool.clone(), told.clone(), stuck.clone()));
                     fuse::mount(fs, facts, &at, options, Vec::new()).await.unwrap()
                 };
-                let mut mount: Option<Mount> = Some(open(&pool).await);
+                let mut mount: Option<Mount> = Some(open(&pool, &wanted).await);
                 let mut has_left = false;
                 begun.0.send(()).unwrap();
                 loop {
@@ -90,18 +94,31 @@ impl Bench {
                             done.send(left).unwrap();
                         }
                         Ok(Order::Stays(done)) => done.send(mount.as_ref().unwrap().stays().await).unwrap(),
+                        Ok(Order::Change(change, done)) => {
+                            let mount = mount.as_ref().unwrap();
+                            let mut now = mount.options();
+                            change(&mut now);
+                            let becomes_writable = mount.options().read_only && !now.read_only;
+                            let for_writing = match becomes_writable {
+                                true => Some(pool.open_file_system_for_writing(DATASET).await.unwrap()),
+                                false => None,
+                            };
+                            assert!(mount.can_become(&now));
+                            done.send(mount.change(&now, for_writing).await).unwrap();
+                        }
                         Ok(Order::Leave(done)) => {
                             mount.take().unwrap().unmount(false).await.unwrap();
                             pool.export().await.unwrap();
                             has_left = true;
                             done.send(()).unwrap();
                         }
-                        Ok(Order::Mount(done)) => {
+                        Ok(Order::Mount(change, done)) => {
+                            change(&mut wanted);
                             if has_left {
                                 pool = again(&device).await;
                                 has_left = false;
                             }
-                            mount = Some(open(&pool).await);
+                            mount = Some(open(&pool, &wanted).await);
                             done.send(()).unwrap();
                         }
                         Err(std::sync::mpsc::TryRecvError::Empty) => {
@@ -135,6 +152,13 @@ impl Bench {
         wait.recv().unwrap()
     }
 
+    /// Other options for the mount that there is.
+    pub fn change(&self, change: fn(&mut Options)) -> units::Result<()> {
+        let (done, wait) = channel();
+        self.orders.send(Order::Change(change, done)).unwrap();
+        wait.recv().unwrap()
+    }
+
     pub fn stays(&self) -> bool {
         let (done, wait) = channel();
         self.orders.send(Order::Stays(done)).unwrap();
@@ -153,8 +177,13 @@ impl Bench {
     }
 
     pub fn mount(&self) {
+        self.mount_as(|_| ());
+    }
+
+    /// With other options than before.
+    pub fn mount_as(&self, change: fn(&mut Options)) {
         let (done, wait) = channel();
-        self.orders.send(Order::Mount(done)).unwrap();
+        self.orders.send(Order::Mount(change, done)).unwrap();
         wait.recv().unwrap();
     }
 }

@@ -409,7 +409,7 @@ fn control() {
     assert_eq!(errno(std::fs::create_dir(&control)), Some(Errno::EXIST));
     assert_eq!(errno(std::fs::remove_dir(&control)), Some(Errno::PERM));
     assert_eq!(errno(std::fs::create_dir(control.join("x"))), Some(Errno::PERM));
-    let shown = Bench::with(|options| options.shows_snapshots = true);
+    let shown = Bench::with(|options| options.snapshots = fuse::Snapshots::Visible);
     assert_eq!(names(&shown.root()), [".zfs"]);
 }
 

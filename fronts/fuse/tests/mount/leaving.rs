@@ -16,7 +16,11 @@ pub fn trials() -> Vec<Trial> {
         trial("what_is_in_use_is_unmounted_by_force_alone", &NEEDS, busy),
         trial("requests_that_wait_for_ever_do_not_keep_it_mounted", &NEEDS, stuck),
         trial("somebody_else_may_unmount_it", &NEEDS, elsewhere),
-        trial("what_lives_on_in_another_namespace_is_ended_by_force", &namespaces, other_namespace),
+        trial("what_another_namespace_has_stays_and_is_ended_by_force", &namespaces, other_namespace),
+        trial("what_is_bound_elsewhere_stays_and_is_ended_by_force", &NEEDS, bound),
+        trial("what_was_moved_is_said_to_be_and_is_ended_by_force", &NEEDS, moved),
+        trial("what_hides_a_mount_is_named_and_stays", &NEEDS, covered),
+        trial("a_mount_by_a_symbolic_link_can_be_taken_away", &NEEDS, by_link),
         trial("what_lives_on_while_a_file_is_open_is_ended_by_force", &NEEDS, detached),
         trial("a_directory_with_something_in_it_is_mounted_over_only_if_that_is_allowed", &NEEDS, overlay),
     ]
@@ -98,7 +102,8 @@ fn elsewhere() {
     assert_eq!(std::fs::read_to_string(bench.root().join("f")).unwrap(), "kept");
 }
 
-/// As a container has it that was made while it was mounted: unmounting takes it away here, and not there.
+/// As a container has it that was made while it was mounted: unmounting takes it away here, and not there. Then writes went to
+/// the directory below.
 fn other_namespace() {
     let bench = Bench::new();
     std::fs::write(bench.root().join("f"), "kept").unwrap();
@@ -108,9 +113,117 @@ fn other_namespace() {
     container.args(["--mount", "--propagation", "private", "sh", "-c", script]).arg(bench.root());
     let mut container = container.spawn().unwrap();
     std::thread::sleep(Duration::from_millis(500));
-    lives_on(&bench);
+    let process = format!("mount namespace of process {} (", container.id());
+    stays(&bench, units::Kind::Busy, &process);
     container.kill().unwrap();
     container.wait().unwrap();
+}
+
+fn mount(words: &[&str], paths: [&std::path::Path; 2]) {
+    interop::programs::run(command("mount").args(words).args(paths));
+}
+
+/// It is refused, and nothing has changed; by force it ends.
+fn stays(bench: &Bench, kind: units::Kind, why: &str) {
+    for _ in 0..2 {
+        let said = bench.unmount(false).unwrap_err();
+        assert_eq!(said.kind(), kind, "{said}");
+        let cause = said.cause().map_or_else(String::new, |why| why.to_string());
+        assert!(cause.contains(why), "{said}: {cause}");
+        assert_eq!(std::fs::read_to_string(bench.root().join("f")).unwrap(), "kept");
+    }
+    bench.unmount(true).unwrap();
+    assert!(!bench.root().join("f").exists());
+    bench.mount();
+    assert_eq!(std::fs::read_to_string(bench.root().join("f")).unwrap(), "kept");
+}
+
+/// It was unmounted here, lived on there, and was still called mounted.
+fn bound() {
+    let bench = Bench::new();
+    std::fs::write(bench.root().join("f"), "kept").unwrap();
+    std::fs::create_dir(bench.root().join("sub")).unwrap();
+    let there = bench.beside("bound");
+    std::fs::create_dir(&there).unwrap();
+    for from in [bench.root(), bench.root().join("sub")] {
+        mount(&["--bind"], [&from, &there]);
+        stays(&bench, units::Kind::Busy, &format!("mounted at '{}' as well", there.display()));
+        interop::programs::run(command("umount").arg(&there));
+    }
+    bench.unmount(false).unwrap();
+    bench.mount();
+    // What goes along with it does not keep it: a copy in a directory that shows the same mounts.
+    let (above, copy) = (bench.beside("above"), bench.beside("copy"));
+    for dir in [&above, &copy] {
+        std::fs::create_dir(dir).unwrap();
+    }
+    mount(&["--bind"], [&above, &above]);
+    interop::programs::run(command("mount").arg("--make-shared").arg(&above));
+    std::fs::create_dir(above.join("mnt")).unwrap();
+    mount(&["--bind"], [&above, &copy]);
+    mount(&["--bind"], [&bench.root(), &above.join("mnt")]);
+    assert!(copy.join("mnt/f").exists());
+    interop::programs::run(command("umount").arg(above.join("mnt")));
+    assert!(!copy.join("mnt/f").exists());
+    for dir in [&copy, &above] {
+        interop::programs::run(command("umount").arg(dir));
+    }
+    bench.unmount(false).unwrap();
+}
+
+/// It was said that another file system was mounted over it, by force too.
+fn moved() {
+    let bench = Bench::new();
+    std::fs::write(bench.root().join("f"), "kept").unwrap();
+    let there = bench.beside("moved");
+    std::fs::create_dir(&there).unwrap();
+    // As `mount --move` has it, which a shared directory above does not let pass.
+    mount(&["--bind"], [&bench.root(), &there]);
+    interop::programs::run(command("umount").arg(bench.root()));
+    let said = bench.unmount(false).unwrap_err();
+    let cause = said.cause().map_or_else(String::new, |why| why.to_string());
+    assert!(cause.contains(&format!("mounted at '{}', and at", there.display())), "{said}: {cause}");
+    assert!(bench.stays() && there.join("f").exists());
+    bench.unmount(true).unwrap();
+    assert!(std::fs::read_dir(&there).is_err(), "its users get errors");
+    interop::programs::run(command("umount").arg(&there));
+    bench.mount();
+    assert_eq!(std::fs::read_to_string(bench.root().join("f")).unwrap(), "kept");
+}
+
+fn covered() {
+    let bench = Bench::new();
+    std::fs::write(bench.root().join("f"), "kept").unwrap();
+    interop::programs::run(command("mount").args(["-t", "tmpfs", "none"]).arg(bench.root()));
+    for force in [false, true] {
+        let said = bench.unmount(force).unwrap_err();
+        let cause = said.cause().map_or_else(String::new, |why| why.to_string());
+        assert!(cause.starts_with("another file system is mounted over it"), "{cause}");
+    }
+    interop::programs::run(command("umount").arg(bench.root()));
+    assert_eq!(std::fs::read_to_string(bench.root().join("f")).unwrap(), "kept");
+    std::fs::create_dir(bench.root().join("sub")).unwrap();
+    interop::programs::run(command("mount").args(["-t", "tmpfs", "none"]).arg(bench.root().join("sub")));
+    let said = bench.unmount(false).unwrap_err();
+    let cause = said.cause().map_or_else(String::new, |why| why.to_string());
+    let below = format!("'{}' is mounted below it", bench.root().join("sub").display());
+    assert_eq!((said.kind(), cause), (units::Kind::Busy, below));
+    interop::programs::run(command("umount").arg(bench.root().join("sub")));
+    bench.unmount(false).unwrap();
+}
+
+/// The number of its device was that of the link, so that it counted as hidden, and could not be unmounted.
+fn by_link() {
+    let bench = Bench::new();
+    std::fs::write(bench.root().join("f"), "kept").unwrap();
+    bench.unmount(false).unwrap();
+    let real = bench.beside("real");
+    std::fs::rename(bench.root(), &real).unwrap();
+    std::os::unix::fs::symlink(&real, bench.root()).unwrap();
+    bench.mount();
+    assert!(real.join("f").exists() && bench.stays());
+    bench.unmount(false).unwrap();
+    assert!(!real.join("f").exists());
 }
 
 fn detached() {

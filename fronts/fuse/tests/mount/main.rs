@@ -4,7 +4,8 @@
 //!   tools      trees copied, compared, packed, searched and removed; git
 //!   calls      what programs ask for by system calls: holes, locks, names that are gone, limits
 //!   model      data and holes at random, against a file in memory
-//!   leaving    killed clients; unmounting what is in use
+//!   leaving    killed clients; unmounting what is in use, or mounted elsewhere
+//!   changing   options of a mount that is used
 //!   called     what statistics call a file, whatever becomes of its name
 //!   trouble    a full pool, damaged blocks; mappings, appending side by side
 //! ```
@@ -14,6 +15,7 @@
 mod bench;
 mod called;
 mod calls;
+mod changing;
 mod leaving;
 mod model;
 mod tools;
@@ -33,6 +35,7 @@ fn all() -> Vec<Trial> {
         called::trials(),
         model::trials(),
         leaving::trials(),
+        changing::trials(),
         trouble::trials(),
     ];
     trials.into_iter().flatten().collect()
