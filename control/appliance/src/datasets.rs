@@ -19,6 +19,7 @@ use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};
 use dsl::thick::{ParityGroup, reservation_for};
 use ondisk::{Feature, ObjsetType};
 use pool::{Content, Pool};
+use std::collections::BTreeMap;
 use units::{Error, Kind};
 
 type Props = Vec<(PropName, Value)>;
@@ -116,11 +117,14 @@ impl Appliance {
 
     /// Unmounts what goes.
     pub(crate) async fn let_go_of(&self, names: &[String], force: bool) -> Result<()> {
-        for name in names {
-            match name.contains('@') {
-                true => self.forget_snapshot(name).await,
-                false => self.unmount_below(name, force).await?,
-            }
+        let mut going = BTreeMap::new();
+        for name in names.iter().filter(|name| !name.contains('@')) {
+            going.extend(self.mounts_below(name));
+        }
+        // All or none, and before any file is not served any more.
+        self.unmount_all(going.into_iter().collect(), force).await?;
+        for name in names.iter().filter(|name| name.contains('@')) {
+            self.forget_snapshot(name).await;
         }
         Ok(())
     }
@@ -187,7 +191,7 @@ impl Appliance {
         if parents {
             make_parents(pool, &to, false).await.map_err(|e| failed(&e))?;
         }
-        let mounted = self.unmount_to_rename(from, is_forced).await?;
+        let mounted = self.unmount_for_now(from, is_forced).await?;
         let (old, new) = (from.to_string(), to.clone());
         let renamed = pool.change("rename dataset", move |pool, tx| async move {
             let dsl = pool.dsl();
@@ -204,7 +208,7 @@ impl Appliance {
         });
         let renamed = renamed.await;
         let now = if renamed.is_ok() { to.as_str() } else { from };
-        self.mount_renamed(from, now, &mounted).await;
+        self.mount_renamed(from, now, mounted).await;
         renamed.map_err(|e| failed(&e))?;
         self.record(pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)

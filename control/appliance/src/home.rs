@@ -4,7 +4,7 @@
 //!   HOME/cenote.sock   where the daemon listens for commands        HOME/lock         the process that has its pools
 //!   HOME/nbd.sock      ... and for NBD clients                      HOME/pools.json   which pools are imported
 //!   HOME/disks/        files that `up` makes pools on                HOME/tunables.json  those that were set
-//!   HOME/mounts.json   what is mounted, and where                    HOME/configuration.redb  everything else
+//!   HOME/mounts.json   what is mounted, where, how                   HOME/configuration.redb  everything else
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,16 @@ pub struct Home(PathBuf);
 const SOCKET_NAME_MAX: usize = 107;
 /// The longest name of a socket in a home, with the slash before it.
 const SOCKET: &str = "/cenote.sock";
+
+/// A mount as it is remembered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum KnownMount {
+    /// By the properties of its dataset alone, at this place: what was written before there was more.
+    At(String),
+    /// With what `zfs mount` was told beside them.
+    With { at: String, overlay: bool, options: Vec<String> },
+}
 
 /// A pool that is imported, as it is remembered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -226,13 +236,13 @@ impl Home {
         self.0.join("mounts.json")
     }
 
-    /// Which datasets were mounted, and where.
-    pub fn mounts(&self) -> Result<BTreeMap<String, String>> {
+    /// Which datasets were mounted, and where and how.
+    pub fn mounts(&self) -> Result<BTreeMap<String, KnownMount>> {
         read(&self.mounts_file(), "remove it and mount the file systems again")
     }
 
     /// Remembers these mounts in place of those before.
-    pub fn remember_mounts(&self, mounts: &BTreeMap<String, String>) -> Result<()> {
+    pub fn remember_mounts(&self, mounts: &BTreeMap<String, KnownMount>) -> Result<()> {
         self.write(&self.mounts_file(), mounts)
     }
 

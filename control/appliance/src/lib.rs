@@ -51,7 +51,7 @@ mod values;
 pub use appliance::Appliance;
 pub use config::Config;
 pub use configuration::{USERS, USERS_KEY};
-pub use home::{Home, HomeLock, Known};
+pub use home::{Home, HomeLock, Known, KnownMount};
 pub use memory::dirty_data_max;
 pub use san::{Credentials, InitiatorRecord, Iscsi, Lu, Proof, SanView, TargetRecord};
 

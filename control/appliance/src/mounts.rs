@@ -16,14 +16,18 @@
 //! | file | theory |
 //! |---|---|
 //! | `plan.rs` | where and how a dataset is mounted, by its properties |
+//! | `temporary.rs` | what `zfs mount` asks for beside them |
 //! | `facts.rs` | what a mount asks of its dataset: space, snapshots |
 //! | `mount.rs` | the requests, and what the daemon mounts by itself |
 //! | `follow.rs` | datasets that change or go while they are mounted |
+//!
+//! `state.rs` has the list of what is mounted.
 
 mod facts;
 mod follow;
 mod mount;
 mod plan;
 mod state;
+mod temporary;
 
 pub(crate) use state::Mounts;

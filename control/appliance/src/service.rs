@@ -102,13 +102,14 @@ impl Appliance {
             Request::Snapshots(asked) => self.snapshots(asked, &by).await,
             Request::DatasetSet { name, properties } => {
                 let reply = self.set_dataset(&name, &properties, &by).await?;
-                self.remount(&name).await.map(|()| reply)
+                let set: Vec<String> = properties.into_iter().map(|(property, _)| property).collect();
+                self.remount(&name, &set).await.map(|()| reply)
             }
             Request::DatasetUsage { name, whose } => self.usage(&name, whose).await,
             Request::FileProject(asked) => self.file_project(asked).await,
             Request::DatasetInherit { name, property, received } => {
                 let reply = self.inherit_property(&name, &property, received, &by).await?;
-                self.remount(&name).await.map(|()| reply)
+                self.remount(&name, &[property]).await.map(|()| reply)
             }
             Request::NbdExports => self.nbd_exports().await,
             Request::Mounts => Ok(self.mounts()),

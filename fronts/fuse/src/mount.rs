@@ -282,7 +282,7 @@ impl Mount {
         if !self.has_ended() {
             match self.whereabouts().await {
                 Whereabouts::Here => {}
-                Whereabouts::Covered => return Err(self.stays_because(Kind::Io, COVERED)),
+                Whereabouts::Covered => return Err(self.stays_because(Kind::Busy, COVERED)),
                 Whereabouts::Moved(places) => {
                     let why = self.moved(&places);
                     return match force {

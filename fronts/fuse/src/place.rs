@@ -146,8 +146,8 @@ fn failed(at: &Path, kind: Kind, why: impl Into<String>) -> Error {
     Error::new(kind, "unmount").at(at.display()).because(why.into())
 }
 
-/// How often, and how many times, it is tried to unmount what another mount namespace has: a container that starts copies all
-/// mounts and soon drops them.
+/// How often, and how many times, it is tried to unmount what another mount namespace has: a container that starts copies
+/// all mounts and soon drops them.
 const NAMESPACE_EACH: Duration = Duration::from_millis(100);
 const NAMESPACE_TRIES: usize = 20;
 

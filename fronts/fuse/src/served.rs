@@ -279,8 +279,8 @@ impl Served {
         Ok((attr, self.generation(file)))
     }
 
-    /// What a handle must agree in besides the number. A tree has its number by the order in which a mount meets snapshots: a
-    /// handle of another mount could name a file of another snapshot, whose own generation is the same.
+    /// What a handle must agree in besides the number. A tree has its number by the order in which a mount meets snapshots:
+    /// a handle of another mount could name a file of another snapshot, whose own generation is the same.
     fn generation(&self, file: &File) -> u64 {
         let own = file.node.generation();
         // The kernel keeps the lower 32 bits.

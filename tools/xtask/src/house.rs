@@ -93,6 +93,7 @@ const APPLIANCE: &[&str] = &[
     "pools::event_ring",
     "datasets::migration::state",
     "datasets::quotas",
+    "mounts::temporary",
     "mounts::state",
     "san::names",
     "san::records",

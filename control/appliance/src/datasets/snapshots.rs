@@ -95,20 +95,27 @@ impl Appliance {
             let _reading = pool.reading().await;
             pool.plan_rollback(dataset, snapshot, reach).await.map_err(failed)?.names
         };
-        self.let_go_of(&ending, force).await?;
+        let going = ending.clone();
         ending.push(dataset.into());
+        // What is refused has changed nothing: files of snapshots that would go are served on.
+        let mounted = self.unmount_for_now(dataset, force).await?;
         let is_seen = self.iscsi().is_some_and(|iscsi| iscsi.is_seen(dataset));
         let place = self.iscsi().filter(|_| is_seen).map(|iscsi| iscsi.keep_place(dataset));
-        self.end_users_of(&ending, force, &doing).await?;
-        let mounted: Vec<String> = self.0.mounts.below(dataset).into_iter().map(|(name, _)| name).collect();
-        self.unmount_below(dataset, force).await?;
+        let ready = match self.end_users_of(&ending, force, &doing).await {
+            Ok(()) => self.let_go_of(&going, force).await,
+            refused => refused,
+        };
+        if let Err(e) = ready {
+            self.mount_renamed(dataset, dataset, mounted).await;
+            return Err(e);
+        }
         let plan = pool.rollback(dataset, snapshot, reach).await;
         if is_seen {
             // Their sessions stay, and are told that the unit was gone for a moment.
             drop(place);
             self.give_back(dataset).await;
         }
-        self.mount_renamed(dataset, dataset, &mounted).await;
+        self.mount_renamed(dataset, dataset, mounted).await;
         let plan = plan.map_err(failed)?;
         self.record(pool, by).await.map_err(failed)?;
         Ok(Reply::Destroyed { names: plan.names, reclaimed: 0 })

@@ -2,6 +2,8 @@
 
 use super::facts::Facts;
 use super::plan::{Plan, plan};
+use super::state::Placed;
+use super::temporary::Temporary;
 use crate::appliance::Appliance;
 use crate::error_text::{About, cannot, plain};
 use crate::in_use::processes_at;
@@ -28,10 +30,15 @@ fn hides((new, at): (&str, &Path), (mounted, there): (&str, &Path)) -> bool {
     there.starts_with(at) && (there != at || pool_of(mounted) != pool_of(new))
 }
 
+fn latest_first(mut these: Vec<(String, Arc<Placed>)>) -> Vec<(String, Arc<Placed>)> {
+    these.sort_by_key(|(_, mount)| std::cmp::Reverse(mount.number()));
+    these
+}
+
 impl Appliance {
     /// What is mounted.
     pub(crate) fn mounts(&self) -> Reply {
-        let mounted = |(dataset, mount): (String, Arc<fuse::Mount>)| Mounted {
+        let mounted = |(dataset, mount): (String, Arc<Placed>)| Mounted {
             dataset,
             at: mount.at().display().to_string(),
         };
@@ -59,7 +66,7 @@ impl Appliance {
         }
         for dataset in &asked.datasets {
             let open = self.pool_with(dataset, Access::Change).await?;
-            let plan = plan(&open, dataset).await?.with(dataset, asked.overlay, &asked.options)?;
+            let plan = plan(&open, dataset).await?.with(dataset, Temporary::from(asked))?;
             let known = self.0.mounts.get(dataset);
             if let Some(mount) = known
                 && mount.stays().await
@@ -76,8 +83,8 @@ impl Appliance {
     }
 
     /// A directory is not mounted over where that [`hides`] a dataset that is mounted already. With `overlay` it is.
-    fn check_hides_none(&self, dataset: &str, at: &Path, overlay: bool) -> Result<()> {
-        let would_be_hidden = |(name, mount): &(String, Arc<fuse::Mount>)| {
+    pub(super) fn check_hides_none(&self, dataset: &str, at: &Path, overlay: bool) -> Result<()> {
+        let would_be_hidden = |(name, mount): &(String, Arc<Placed>)| {
             !overlay && !mount.has_ended() && hides((dataset, at), (name, mount.at()))
         };
         let Some((name, mount)) = self.0.mounts.all().into_iter().find(would_be_hidden) else {
@@ -107,7 +114,7 @@ impl Appliance {
             // One that is not to be mounted is no problem.
             let Ok(plan) = plan(&open, &name).await else { continue };
             if plan.by_itself {
-                match plan.with(&name, asked.overlay, &asked.options) {
+                match plan.with(&name, Temporary::from(asked)) {
                     Ok(plan) => plans.push((name, plan)),
                     Err(e) => problems.push(e.message),
                 }
@@ -166,7 +173,7 @@ impl Appliance {
         let needed = self.needed_paths().await;
         let mount = fuse::mount(fs, Arc::new(facts), &plan.at, plan.options, needed).await;
         let mount = mount.map_err(|e| failed(&e))?;
-        let mount = Arc::new(mount);
+        let mount = Arc::new(Placed::new(mount, plan.temporary, plan.record_size));
         self.0.mounts.lock().insert(dataset.into(), mount.clone());
         world::spawn(self.clone().watch(dataset.to_string(), mount));
         self.remember_mounts();
@@ -180,7 +187,7 @@ impl Appliance {
     }
 
     /// It may be unmounted from outside: then it is given back, and not remembered.
-    async fn watch(self, dataset: String, mount: Arc<fuse::Mount>) {
+    async fn watch(self, dataset: String, mount: Arc<Placed>) {
         mount.ended().await;
         mount.finish().await;
         let was_listed = {
@@ -195,8 +202,7 @@ impl Appliance {
 
     pub(crate) async fn unmount(&self, asked: &Unmount) -> Result<Reply> {
         let Some(what) = &asked.what else {
-            self.unmount_these(self.0.mounts.all(), asked.force).await?;
-            return Ok(Reply::Done);
+            return self.unmount_what_can_be(self.0.mounts.all(), asked.force).await;
         };
         let these = if what.starts_with('/') {
             let at = Path::new(what);
@@ -212,39 +218,79 @@ impl Appliance {
             }
             self.0.mounts.below(what)
         };
-        self.unmount_these(these, asked.force).await?;
+        self.unmount_all(these, asked.force).await?;
         Ok(Reply::Done)
     }
 
-    /// Unmounts a dataset and what is below it, if they are mounted.
-    pub(crate) async fn unmount_below(&self, dataset: &str, force: bool) -> Result<()> {
-        self.unmount_these(self.0.mounts.below(dataset), force).await
+    /// What is mounted of a dataset and of what is below it.
+    pub(crate) fn mounts_below(&self, dataset: &str) -> Vec<(String, Arc<Placed>)> {
+        self.0.mounts.below(dataset)
     }
 
-    /// The latest first, for it may lie over others; the first that is in use ends it.
-    pub(super) async fn unmount_these(
-        &self,
-        these: Vec<(String, Arc<fuse::Mount>)>,
-        force: bool,
-    ) -> Result<()> {
-        let mut these = these;
-        these.sort_by_key(|(_, mount)| std::cmp::Reverse(mount.number()));
-        for (dataset, mount) in these {
-            let turn = self.0.mounts.turn(&dataset);
-            let _turn = turn.lock().await;
-            mount.unmount(force).await.map_err(|e| match e.kind() {
-                Kind::Busy => {
-                    let (at, who) = (mount.at().display(), processes_at(mount.at()));
-                    let why = e.cause().map_or(who, |why| format!(": {why}"));
-                    let message = format!("cannot unmount '{at}': pool or dataset is busy{why}");
-                    ApiError::new(ErrorKind::Busy, message)
+    /// Unmounts a dataset and what is below it, if they are mounted: all or none.
+    pub(crate) async fn unmount_below(&self, dataset: &str, force: bool) -> Result<()> {
+        self.unmount_all(self.0.mounts.below(dataset), force).await
+    }
+
+    /// The latest first, for it may lie over others. The first that is in use ends it: what was taken away by then is
+    /// mounted again as it was.
+    pub(crate) async fn unmount_all(&self, these: Vec<(String, Arc<Placed>)>, force: bool) -> Result<()> {
+        let mut gone: Vec<(String, Arc<Placed>)> = Vec::new();
+        for (dataset, mount) in latest_first(these) {
+            let was_there = !mount.has_ended();
+            if let Err(e) = self.unmount_one(&dataset, &mount, force).await {
+                for (dataset, mount) in gone.iter().rev() {
+                    self.mount_as_it_was(dataset, mount).await;
                 }
-                _ => cannot(About::Dataset, &format!("unmount '{}'", mount.at().display()), &e),
-            })?;
+                return Err(e);
+            }
+            if was_there {
+                gone.push((dataset, mount));
+            }
+        }
+        Ok(())
+    }
+
+    /// All but those that are in use, and what they lie on; these are told.
+    async fn unmount_what_can_be(&self, these: Vec<(String, Arc<Placed>)>, force: bool) -> Result<Reply> {
+        let mut problems: Vec<(PathBuf, ApiError)> = Vec::new();
+        for (dataset, mount) in latest_first(these) {
+            if problems.iter().any(|(above, _)| above.starts_with(mount.at())) {
+                continue;
+            }
+            if let Err(e) = self.unmount_one(&dataset, &mount, force).await {
+                problems.push((mount.at().into(), e));
+            }
+        }
+        let Some((_, first)) = problems.first() else { return Ok(Reply::Done) };
+        let all: Vec<&str> = problems.iter().map(|(_, e)| e.message.as_str()).collect();
+        Err(ApiError::new(first.kind, all.join("\n")))
+    }
+
+    /// What goes wrong is said by `zfs mount`.
+    async fn mount_as_it_was(&self, dataset: &str, mount: &Placed) {
+        if let Ok(open) = self.pool_with(dataset, Access::Change).await {
+            let _ = self.mount_one(&open, dataset, Plan::as_is(mount)).await;
+        }
+    }
+
+    pub(super) async fn unmount_one(&self, dataset: &str, mount: &Arc<Placed>, force: bool) -> Result<()> {
+        let turn = self.0.mounts.turn(dataset);
+        let _turn = turn.lock().await;
+        mount.unmount(force).await.map_err(|e| match e.kind() {
+            Kind::Busy => {
+                let (at, who) = (mount.at().display(), processes_at(mount.at()));
+                let why = e.cause().map_or(who, |why| format!(": {why}"));
+                let message = format!("cannot unmount '{at}': pool or dataset is busy{why}");
+                ApiError::new(ErrorKind::Busy, message)
+            }
+            _ => cannot(About::Dataset, &format!("unmount '{}'", mount.at().display()), &e),
+        })?;
+        {
             let mut all = self.0.mounts.lock();
             // One whose requests still wait for the pool is taken off the list when they are done.
-            if mount.has_finished() && all.get(&dataset).is_some_and(|listed| Arc::ptr_eq(listed, &mount)) {
-                all.remove(&dataset);
+            if mount.has_finished() && all.get(dataset).is_some_and(|listed| Arc::ptr_eq(listed, mount)) {
+                all.remove(dataset);
             }
         }
         self.remember_mounts();
@@ -267,10 +313,13 @@ impl Appliance {
     }
 
     /// Writes down what is mounted; a list that cannot be written is of no harm before the next start.
-    fn remember_mounts(&self) {
+    pub(super) fn remember_mounts(&self) {
         if self.0.config.is_daemon && !self.0.mounts.is_ending.load(std::sync::atomic::Ordering::Acquire) {
             let all = self.0.mounts.all().into_iter().filter(|(_, mount)| !mount.has_ended());
-            let all = all.map(|(dataset, mount)| (dataset, mount.at().display().to_string()));
+            let all = all.map(|(dataset, mount)| {
+                let known = mount.temporary().at(mount.at().display().to_string());
+                (dataset, known)
+            });
             let _ = self.0.config.home.remember_mounts(&all.collect());
         }
     }
@@ -286,14 +335,16 @@ impl Appliance {
             return vec![format!("cannot mount file systems: {e}")];
         }
         let mut problems = Vec::new();
-        let places: Vec<String> = before.values().cloned().collect();
+        let places: Vec<String> = before.values().map(|known| Temporary::of(known).0).collect();
         fuse::detach_all_dead(places).await;
         let mut plans = Vec::new();
-        for dataset in before.keys() {
+        for (dataset, known) in &before {
             // Whatever is no more, or shall not be mounted any more, is forgotten.
             let Ok(open) = self.pool_with(dataset, Access::Change).await else { continue };
-            if let Ok(plan) = plan(&open, dataset).await {
-                plans.push((open, dataset, plan));
+            let Ok(plan) = plan(&open, dataset).await else { continue };
+            match plan.with(dataset, Temporary::of(known).1) {
+                Ok(plan) => plans.push((open, dataset, plan)),
+                Err(e) => problems.push(e.message),
             }
         }
         plans.sort_by(|a, b| a.2.at.cmp(&b.2.at));

@@ -4,10 +4,12 @@
 //!   mountpoint   /a/path ──▶ below the pool's altroot          none, legacy ──▶ not by us
 //!   canmount     on: by itself    noauto: when asked for       off: never
 //!   readonly exec atime overlay snapdir acltype ─┐
-//!   setuid devices, where they are set, not by   ├─▶ fuse::Options, then the options of the command
+//!   setuid devices, where they are set, not by   ├─▶ fuse::Options, then the temporary ones of the command
 //!   default: see docs/rfd/0043                   ┘
 //! ```
 
+use super::state::Placed;
+use super::temporary::Temporary;
 use crate::error_text::{About, cannot};
 use crate::pools::Open;
 use api::{ApiError, ErrorKind, Result};
@@ -24,6 +26,8 @@ pub(super) struct Plan {
     /// It is mounted without being asked for by name.
     pub by_itself: bool,
     pub record_size: u32,
+    /// What of the options is not by the properties.
+    pub temporary: Temporary,
 }
 
 /// Where and how, or why not.
@@ -92,14 +96,26 @@ pub(super) async fn plan(open: &Open, dataset: &str) -> Result<Plan> {
         options,
         by_itself: can_mount == "on",
         record_size: record_size.unwrap_or(128 << 10),
+        temporary: Temporary::default(),
     })
 }
 
 impl Plan {
+    /// To be mounted again as it is, whatever is in the directory.
+    pub fn as_is(mount: &Placed) -> Plan {
+        Plan {
+            at: mount.at().into(),
+            options: Options { overlay: true, ..mount.options() },
+            by_itself: false,
+            record_size: mount.record_size,
+            temporary: mount.temporary(),
+        }
+    }
+
     /// With what the command asks for beside the properties.
-    pub fn with(mut self, dataset: &str, overlay: bool, options: &[String]) -> Result<Plan> {
-        self.options.overlay |= overlay;
-        for option in options {
+    pub fn with(mut self, dataset: &str, temporary: Temporary) -> Result<Plan> {
+        self.options.overlay |= temporary.overlay;
+        for option in &temporary.options {
             match option.as_str() {
                 "ro" => self.options.read_only = true,
                 "rw" => self.options.read_only = false,
@@ -115,6 +131,7 @@ impl Plan {
                 }
             }
         }
+        self.temporary = temporary;
         Ok(self)
     }
 }
@@ -125,11 +142,16 @@ mod tests {
 
     #[test]
     fn options_of_the_command_win() {
-        let plan =
-            || Plan { at: "/a".into(), options: Options::new("tank/a"), by_itself: true, record_size: 4096 };
+        let plan = || Plan {
+            at: "/a".into(),
+            options: Options::new("tank/a"),
+            by_itself: true,
+            record_size: 4096,
+            temporary: Temporary::default(),
+        };
         let options = |words: &str| {
             let words: Vec<String> = words.split(',').map(String::from).collect();
-            plan().with("tank/a", false, &words).map(|plan| plan.options)
+            plan().with("tank/a", Temporary { overlay: false, options: words }).map(|plan| plan.options)
         };
         let ro = options("ro,noexec,nosuid,nodev,noatime").unwrap();
         assert!(ro.read_only && !ro.exec && !ro.setuid && !ro.devices && !ro.atime);

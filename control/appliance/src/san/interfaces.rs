@@ -137,7 +137,7 @@ fn ask(what: u16) -> io::Result<Vec<(u16, Vec<u8>)>> {
     Err(io::Error::other("the kernel does not come to an end"))
 }
 
-/// With the fixed part of the answers, `ifinfomsg` or `ifaddrmsg`: what is shorter or longer is an oddity in the kernel's log.
+/// With the fixed part of the answers, `ifinfomsg` or `ifaddrmsg`: what is shorter or longer is noted in the kernel's log.
 fn request(what: u16) -> Vec<u8> {
     let length = HEADER + if what == GET_LINK { LINK_FIXED } else { ADDRESS_FIXED };
     let mut request = vec![0; length];

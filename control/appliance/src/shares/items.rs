@@ -194,7 +194,9 @@ impl Appliance {
         for property in &settings.inherit {
             self.inherit_property(&dataset, property, false, by).await?;
         }
-        self.remount(&dataset).await?;
+        let set = settings.properties.iter().map(|(property, _)| property);
+        let set: Vec<String> = set.chain(&settings.inherit).cloned().collect();
+        self.remount(&dataset, &set).await?;
         Ok(Reply::Done)
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub const FUSE: Need = Need::Other("/dev/fuse", || Path::new("/dev/fuse").exists());
-const SERVE: &str = "serve --listen 127.0.0.1:0 --no-https";
+pub const SERVE: &str = "serve --listen 127.0.0.1:0 --no-https";
 
 /// What another user than root needs to mount, and the test to become one.
 const USERS_OWN: [Need; 5] = [
@@ -59,7 +59,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// A pool of a home whose file systems go into a directory of the test.
-fn home() -> (Home, PathBuf) {
+pub fn home() -> (Home, PathBuf) {
     let home = Home::with_pool();
     let at = home.scratch.join("mnt");
     home.run(&format!("zfs set mountpoint={} tank", at.display()));

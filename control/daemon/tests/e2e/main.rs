@@ -11,6 +11,7 @@
 //!   golden      pools of OpenZFS, listed as it lists them
 //!   rescue      files of pools that are not mounted
 //!   files       file systems in the machine's own tree
+//!   remounts    mounts that change while they are used
 //!   direct      files read and written past the cache
 //!   clients     nbdcopy, an XFS on a loop device
 //!   offers      what NBD clients find, and where
@@ -77,6 +78,7 @@ mod memory;
 mod offers;
 mod receiver;
 mod remote;
+mod remounts;
 mod rescue;
 mod second;
 mod sentences;
@@ -110,6 +112,7 @@ fn main() -> ExitCode {
         golden::trials(),
         rescue::trials(),
         files::trials(),
+        remounts::trials(),
         in_the_way::trials(),
         direct::trials(),
         clients::trials(),

@@ -102,8 +102,8 @@ fn elsewhere() {
     assert_eq!(std::fs::read_to_string(bench.root().join("f")).unwrap(), "kept");
 }
 
-/// As a container has it that was made while it was mounted: unmounting takes it away here, and not there. Then writes went to
-/// the directory below.
+/// As a container has it that was made while it was mounted: unmounting takes it away here, and not there. Then writes went
+/// to the directory below.
 fn other_namespace() {
     let bench = Bench::new();
     std::fs::write(bench.root().join("f"), "kept").unwrap();
