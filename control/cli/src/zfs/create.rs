@@ -4,6 +4,9 @@ use crate::args::zfs::Create;
 use crate::session::{Failure, Outcome, Session};
 use api::{NewDataset, NewKind, Reply, Request};
 
+/// A script that goes on would write into the directory above.
+pub(super) const NOT_MOUNTED: &str = "filesystem successfully created, but not mounted";
+
 pub(super) fn run(session: &mut Session<'_>, args: &Create) -> Outcome {
     let name = &args.dataset;
     let mut properties = args.properties.clone();
@@ -30,12 +33,16 @@ pub(super) fn run(session: &mut Session<'_>, args: &Create) -> Outcome {
     // Where -p found it there already, nothing is said.
     if let Reply::Created { settings, warning } = reply {
         let is_warned = warning.is_some();
+        let is_left_unmounted = is_warned && args.size.is_none();
         warning.into_iter().for_each(|line| session.complain(line));
         if !args.dry_run && !args.parsable && !is_warned {
             crate::doctor::on_settings(session, name, &properties);
         }
         if args.verbose || args.parsable {
             session.print(&report(args, &settings))?;
+        }
+        if is_left_unmounted {
+            return Err(Failure::Failed(NOT_MOUNTED.into()));
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::args::zfs::{Clone, Hold, Holds, Rollback, Snapshot};
 use crate::expect_reply;
-use crate::session::{Outcome, Session};
+use crate::session::{Failure, Outcome, Session};
 use crate::text::date;
 use crate::text::table::{self, Column};
 use api::{Reply, Request, Snapshots};
@@ -34,6 +34,7 @@ pub(super) fn clone(session: &mut Session<'_>, args: &Clone) -> Outcome {
     }))?;
     if let Reply::Created { warning: Some(line), .. } = reply {
         session.complain(line);
+        return Err(Failure::Failed(super::create::NOT_MOUNTED.into()));
     }
     Ok(())
 }

@@ -19,7 +19,27 @@ pub fn trials() -> Vec<Trial> {
             &[FUSE, ROOT, Need::Program("python3")],
             handles,
         ),
+        trial("what_is_made_and_cannot_be_mounted_is_said_to_be", &[FUSE, ROOT], made),
     ]
+}
+
+/// The command succeeded, and a script that went on wrote into the directory above.
+fn made() {
+    let (home, _) = home();
+    let (daemon, _) = home.start(&format!("{SERVE} --mount"));
+    let full = home.scratch.join("full");
+    fs::create_dir(&full).unwrap();
+    fs::write(full.join("f"), "before").unwrap();
+    home.run("zfs create -o overlay=off tank/o");
+    home.run("zfs snapshot tank/o@s");
+    for (line, name) in [("create -o overlay=off", "tank/c"), ("clone -o overlay=off", "tank/o@s tank/d")] {
+        let said = home.fails(&format!("zfs {line} -o mountpoint={} {name}", full.display()), 1);
+        assert!(said.contains("directory is not empty"), "{said}");
+        assert!(said.ends_with("filesystem successfully created, but not mounted"), "{said}");
+    }
+    assert_eq!(home.run("zfs list -H -o name,mounted tank/c tank/d"), "tank/c\tno\ntank/d\tno\n");
+    home.run(&format!("zfs create -u -o mountpoint={} tank/e", full.display()));
+    daemon.end();
 }
 
 /// The options of the mount at a place, as the kernel has them.
