@@ -107,24 +107,14 @@ fn is_dead(at: &Path) -> bool {
     rustix::fs::statfs(at).is_err_and(|e| matches!(e, Errno::NOTCONN | Errno::CONNABORTED))
 }
 
-/// The path that a last part that is a link leads to: what is dead is asked for nothing.
-fn last_followed(at: &Path) -> PathBuf {
-    let mut at = at.to_path_buf();
-    for _ in 0..LINKS_MAX {
-        let Ok(target) = std::fs::read_link(&at) else { break };
-        at = at.parent().unwrap_or(Path::new("/")).join(target);
-    }
-    at
-}
-
-/// Takes away what is mounted at `at` as long as its program is gone. Blocks.
+/// Takes away what is mounted at `at`, a path without links, as long as its program is gone. Blocks.
 pub(crate) fn detach_dead(at: &Path) -> Result<()> {
     // Several may lie one above the other.
     for _ in 0..64 {
         if !is_dead(at) {
             return Ok(());
         }
-        unmount(&last_followed(at), true)?;
+        unmount(at, true)?;
     }
     Ok(())
 }
@@ -132,11 +122,14 @@ pub(crate) fn detach_dead(at: &Path) -> Result<()> {
 /// As [`detach_dead`], of many; one that cannot be taken away is met again when something is to be mounted there.
 pub async fn detach_all_dead(places: Vec<String>) {
     crate::loops::apart(move || {
+        let own = rustix::process::geteuid().as_raw();
         // What lies deeper goes first.
         let mut places = places;
         places.sort();
         for place in places.iter().rev() {
-            let _ = detach_dead(Path::new(place));
+            if let Ok(real) = without_links(Path::new(place), own) {
+                let _ = detach_dead(&real);
+            }
         }
     })
     .await;
@@ -293,21 +286,24 @@ fn unmount_by(at: &Path, path: &Path, force: bool) -> Result<()> {
 /// `needed` may lie in it or below. Blocks.
 pub(crate) fn prepare(at: &Path, overlay: bool, needed: &[PathBuf]) -> Result<PathBuf> {
     let failed = |e: io::Error| Error::new(Kind::Io, "use mount point").at(at.display()).because(e);
-    detach_dead(at)?;
-    if let Some(link) = link_of_another(at, rustix::process::geteuid().as_raw()) {
+    let real = without_links(at, rustix::process::geteuid().as_raw()).map_err(|link| {
         let why = format!(
             "{} is a symbolic link of another user, who says with it what is mounted over",
             link.display()
         );
-        return Err(Error::new(Kind::Invalid, "use mount point").at(at.display()).because(why));
+        Error::new(Kind::Invalid, "use mount point").at(at.display()).because(why)
+    })?;
+    detach_dead(&real)?;
+    std::fs::create_dir_all(&real).map_err(failed)?;
+    // A link that was put in its way since it was looked at leads elsewhere.
+    if real.canonicalize().map_err(failed)? != real {
+        return Err(failed(io::Error::new(io::ErrorKind::NotFound, "it is another directory by now")));
     }
-    std::fs::create_dir_all(at).map_err(failed)?;
-    let real = at.canonicalize().map_err(failed)?;
     if let Some(needed) = needed.iter().find(|needed| is_in_the_way(needed, &real)) {
         let why = format!("it would hide {}, which the daemon itself needs", needed.display());
         return Err(Error::new(Kind::Invalid, "use mount point").at(at.display()).because(why));
     }
-    if !overlay && std::fs::read_dir(at).map_err(failed)?.next().is_some() {
+    if !overlay && std::fs::read_dir(&real).map_err(failed)?.next().is_some() {
         return Err(Error::new(Kind::Busy, "use mount point")
             .at(at.display())
             .because("directory is not empty"));
@@ -315,11 +311,12 @@ pub(crate) fn prepare(at: &Path, overlay: bool, needed: &[PathBuf]) -> Result<Pa
     Ok(real)
 }
 
-/// The first symbolic link on the way that belongs to neither root nor this user. Whoever may write into a directory above a
-/// mount point could have anything mounted over.
-fn link_of_another(at: &Path, own: u32) -> Option<PathBuf> {
+/// Where a path leads, whose last parts need not be there; or the first symbolic link on the way that belongs to neither
+/// root nor this user: whoever may write into a directory above a mount point could have anything mounted over.
+/// What is dead is asked for nothing.
+fn without_links(at: &Path, own: u32) -> Result<PathBuf, PathBuf> {
     let names = |path: &Path| path.components().map(|name| name.as_os_str().to_owned()).collect::<Vec<_>>();
-    let mut left = names(&std::path::absolute(at).ok()?);
+    let mut left = names(&std::path::absolute(at).unwrap_or_else(|_| at.into()));
     left.reverse();
     let (mut walked, mut links) = (PathBuf::new(), 0);
     while let Some(name) = left.pop() {
@@ -332,20 +329,21 @@ fn link_of_another(at: &Path, own: u32) -> Option<PathBuf> {
             _ => walked.push(&name),
         }
         // What is not there will be a directory.
-        let there = std::fs::symlink_metadata(&walked).ok()?;
-        if !there.is_symlink() {
+        let Ok(there) = std::fs::symlink_metadata(&walked) else { continue };
+        // One that leads round and round stays, and the kernel says so.
+        if !there.is_symlink() || links == LINKS_MAX {
             continue;
         }
         links += 1;
-        if links > LINKS_MAX || (there.uid() != 0 && there.uid() != own) {
-            return Some(walked);
+        if there.uid() != 0 && there.uid() != own {
+            return Err(walked);
         }
-        let target = std::fs::read_link(&walked).ok()?;
+        let Ok(target) = std::fs::read_link(&walked) else { continue };
         walked.pop();
         // One that begins with `/` takes the place of what was walked.
         left.extend(names(&target).into_iter().rev());
     }
-    None
+    Ok(walked)
 }
 
 /// Whether a directory, by its path without links, is passed on the way to `path`, by its links or without.
@@ -401,17 +399,26 @@ mod tests {
         link(Path::new("absolute/b"), "twice");
         link(Path::new("around"), "around");
         let own = std::fs::symlink_metadata(root.join("absolute")).unwrap().uid();
-        let found = |at: &str, own| link_of_another(&root.join(at), own);
-        for at in ["a/b", "absolute/b", "relative/b/new/newer", "twice", "absolute/../relative"] {
-            assert_eq!(found(at, own), None, "{at}");
+        let found = |at: &str, own| without_links(&root.join(at), own);
+        for (at, real) in [
+            ("a/b", "a/b"),
+            ("absolute/b", "a/b"),
+            ("relative/b/new/newer", "a/b/new/newer"),
+            ("twice", "a/b"),
+            ("absolute/../relative", "a"),
+            ("new/../absolute/b", "a/b"),
+        ] {
+            assert_eq!(found(at, own), Ok(root.join(real)), "{at}");
         }
-        assert_eq!(found("around", own), Some(root.join("around")), "it leads nowhere");
+        let said = prepare(&root.join("around"), true, &[]).unwrap_err().to_string();
+        assert!(!said.contains("another user"), "it leads nowhere: {said}");
         if own == 0 && std::os::unix::fs::lchown(root.join("absolute"), Some(4242), None).is_ok() {
-            for at in ["absolute/b", "twice", "absolute/new"] {
-                assert_eq!(found(at, 0), Some(root.join("absolute")), "{at}");
+            // Behind what is not there yet, too.
+            for at in ["absolute/b", "twice", "absolute/new", "new/../absolute/b"] {
+                assert_eq!(found(at, 0), Err(root.join("absolute")), "{at}");
             }
-            assert_eq!(found("relative/b", 0), None);
-            assert_eq!(found("twice", 4242), None);
+            assert_eq!(found("relative/b", 0), Ok(root.join("a/b")));
+            assert_eq!(found("twice", 4242), Ok(root.join("a/b")));
         }
         std::fs::remove_dir_all(&root).unwrap();
     }
