@@ -4,9 +4,9 @@ use crate::direct::Direct;
 use crate::lock::lock;
 use crate::policy::{Caching, Choice, Policy};
 use ondisk::{BlockPointer, ObjectType};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-use units::{ObjectId, ObjsetId, Result, Txg};
+use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
 use world::Buf;
 use zio::{BlockStore, Bookmark, PrimaryCache, ReadAhead, ReadClass, WriteSpec};
 
@@ -23,6 +23,8 @@ pub(crate) struct Blocks {
     /// The policy's, so that each request can ask.
     direct: AtomicU8,
     zeros: OnceLock<Buf>,
+    /// See [`crate::ObjSet::end`].
+    is_gone: AtomicBool,
 }
 
 const ZEROS: usize = 128 << 10;
@@ -30,8 +32,9 @@ const ZEROS: usize = 128 << 10;
 impl Blocks {
     pub fn new(id: ObjsetId, store: Arc<dyn BlockStore>, policy: Policy) -> Blocks {
         let (ahead, ahead_takes) = (store.ahead(), AtomicU8::new(0));
-        let (direct, zeros) = (AtomicU8::new(0), OnceLock::new());
-        let blocks = Blocks { id, store, policy: Mutex::new(policy), ahead, ahead_takes, direct, zeros };
+        let (direct, zeros, is_gone) = (AtomicU8::new(0), OnceLock::new(), AtomicBool::new(false));
+        let policy_now = Mutex::new(policy);
+        let blocks = Blocks { id, store, policy: policy_now, ahead, ahead_takes, direct, zeros, is_gone };
         blocks.follow(&policy);
         blocks
     }
@@ -82,11 +85,30 @@ impl Blocks {
         }
     }
 
-    /// As [`Blocks::read`], of what is not in memory.
+    /// As [`Blocks::read`], of what is not in memory. `NotFound` when the object set is gone, or goes meanwhile: the blocks
+    /// are others' by now.
     pub async fn fetch(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Result<Buf> {
         let keeps = self.policy().primary_cache.takes(bp.is_metadata());
         let class = if class == ReadClass::Demand && !keeps { ReadClass::Passing } else { class };
-        self.store.read(bp, at, class).await
+        self.check(at)?;
+        let read = self.store.read(bp, at, class).await;
+        self.check(at)?;
+        read
+    }
+
+    fn check(&self, at: Bookmark) -> Result<()> {
+        match self.is_gone() {
+            true => Err(Error::new(Kind::NotFound, "read block of a dataset that is gone").at(at)),
+            false => Ok(()),
+        }
+    }
+
+    pub fn end(&self) {
+        self.is_gone.store(true, Ordering::Release);
+    }
+
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Acquire)
     }
 
     pub fn policy(&self) -> Policy {

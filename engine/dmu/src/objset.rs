@@ -186,7 +186,7 @@ impl ObjSet {
     }
 
     /// The set is destroyed, or another takes its place: what handles of it change from now on is an error, as no sync comes
-    /// for it, and what they have changed is forgotten.
+    /// for it, and what they have changed is forgotten. So is what they read of the devices, where others write by now.
     pub fn end(&self) {
         self.0.shared.end();
     }

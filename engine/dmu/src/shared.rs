@@ -6,7 +6,6 @@ use crate::lock::lock;
 use crate::node::Node;
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use units::{ObjectId, Txg};
 
@@ -18,8 +17,6 @@ pub(crate) struct Shared {
     /// Those that are being synced. When a sync does not come to its end they stay: what they hold is on no device, and a
     /// reader that opened them anew would find what was there before.
     syncing: Mutex<Vec<Arc<Node>>>,
-    /// See [`crate::ObjSet::end`].
-    is_gone: AtomicBool,
 }
 
 impl Deref for Shared {
@@ -32,17 +29,12 @@ impl Deref for Shared {
 
 impl Shared {
     pub fn new(blocks: Blocks) -> Shared {
-        let (syncing, is_gone) = (Mutex::default(), AtomicBool::new(false));
-        Shared { blocks, dirty: Default::default(), syncing, is_gone }
+        Shared { blocks, dirty: Default::default(), syncing: Mutex::default() }
     }
 
     pub fn end(&self) {
-        self.is_gone.store(true, Ordering::Release);
+        self.blocks.end();
         self.forget_dirty();
-    }
-
-    pub fn is_gone(&self) -> bool {
-        self.is_gone.load(Ordering::Acquire)
     }
 
     /// Lets go of everything that is dirty, which no sync will come for.

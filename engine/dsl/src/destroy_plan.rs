@@ -39,6 +39,15 @@ pub struct DestroyPlan {
     pub names: Vec<String>,
     /// Snapshots that go later.
     pub deferred: Vec<String>,
+    /// Snapshots that waited for a clone that goes, and go with it.
+    pub origins: Vec<String>,
+}
+
+impl DestroyPlan {
+    /// Everything that goes at once.
+    pub fn all(&self) -> Vec<String> {
+        self.names.iter().chain(&self.origins).cloned().collect()
+    }
 }
 
 /// A plan while it is made.
@@ -49,6 +58,8 @@ struct Planner<'a> {
     /// Datasets and snapshots that were met, and of them those that are planned.
     met: BTreeSet<ObjectId>,
     planned: BTreeSet<ObjectId>,
+    /// How many clones of a snapshot are planned.
+    clones: BTreeMap<ObjectId, u64>,
     /// Clones that are in the way.
     dependents: Vec<String>,
 }
@@ -70,6 +81,7 @@ impl Dsl {
             plan: DestroyPlan::default(),
             met: BTreeSet::new(),
             planned: BTreeSet::new(),
+            clones: BTreeMap::new(),
             dependents: Vec::new(),
         };
         for name in &spec.names {
@@ -80,7 +92,7 @@ impl Dsl {
                 planner.dataset(found).await?;
             }
         }
-        planner.finish()
+        planner.finish().await
     }
 
     /// The datasets that were cloned from a snapshot.
@@ -166,14 +178,28 @@ fn no_snapshot(name: &str) -> Error {
 }
 
 impl<'a> Planner<'a> {
-    fn finish(mut self) -> Result<DestroyPlan> {
+    async fn finish(mut self) -> Result<DestroyPlan> {
         self.dependents.retain(|name| !self.plan.names.contains(name));
         if self.dependents.is_empty() {
+            self.origins().await?;
             return Ok(self.plan);
         }
         let (what, them) = (self.spec.names.join(", "), self.dependents.join(", "));
         Err(Error::new(Kind::Busy, format!("destroy '{what}'"))
             .because(format!("it has clones: {them}; destroy them first, or use -R to destroy them too")))
+    }
+
+    /// The snapshots that were to go with their last clone, which goes.
+    async fn origins(&mut self) -> Result<()> {
+        for (origin, clones) in std::mem::take(&mut self.clones) {
+            let (_, phys) = self.dsl.core().dataset(origin).await?;
+            // Its children are the next in its own line, and the clones.
+            let left = phys.num_children.saturating_sub(1).saturating_sub(clones);
+            if !self.planned.contains(&origin) && self.dsl.may_go(&phys, left).await? {
+                self.plan.origins.push(self.dsl.dataset_name(origin).await?);
+            }
+        }
+        Ok(())
     }
 
     /// Whether what is below and cloned goes as well.
@@ -214,6 +240,9 @@ impl<'a> Planner<'a> {
             }
             self.dsl.check_destroy_head(&found).await?;
             self.planned.insert(found.id);
+            if let Some(origin) = found.dir.origin.some().filter(|origin| Some(*origin) != self.dsl.origin) {
+                *self.clones.entry(origin).or_default() += 1;
+            }
             self.plan.names.push(found.name);
             Ok(())
         })

@@ -65,8 +65,9 @@ impl Dsl {
         Box::pin(async move {
             let found = self.find(full_name).await?;
             self.check_destroy_snapshot(&found, false).await?;
+            self.check_unused_snapshot(&found)?;
             self.record_event(tx, "destroy", " ", Some((full_name, found.id))).await?;
-            self.close_dataset(found.id);
+            self.end_dataset(found.id);
             let core = &self.core;
             let (id, ds) = (found.id, &found.phys);
             core.deactivate_all(tx, &found.object).await?;

@@ -6,6 +6,7 @@ use units::{Error, Kind, Result};
 
 use crate::dsl::Dsl;
 use crate::name::MAX_NAME_LEN;
+use crate::phys::DatasetPhys;
 use crate::tree::Found;
 use crate::zaps;
 
@@ -66,7 +67,23 @@ impl Dsl {
         Ok(())
     }
 
-    /// Takes a hold off each of these snapshots, or off none; those that waited for it to be destroyed go.
+    /// Which of these snapshots wait for nothing but this hold to be destroyed.
+    pub async fn going_with_hold(&self, names: &[String], tag: &str) -> Result<Vec<String>> {
+        let mut going = Vec::new();
+        for name in names {
+            let found = self.find_snapshot(name).await?;
+            if !found.phys.has(DatasetPhys::DEFER_DESTROY) || found.phys.num_children > 1 {
+                continue;
+            }
+            if matches!(&self.holds(name).await?[..], [(held, _)] if held == tag) {
+                going.push(found.name);
+            }
+        }
+        Ok(going)
+    }
+
+    /// Takes a hold off each of these snapshots, or off none; those that waited for it to be destroyed go. `Busy` if one
+    /// of those is open.
     pub async fn release(&self, tx: &Tx, names: &[String], tag: &str) -> Result<()> {
         for name in names {
             if !self.has_hold(&self.find_snapshot(name).await?, tag).await? {
@@ -74,6 +91,7 @@ impl Dsl {
                     .because(format!("there is no tag '{tag}' on it")));
             }
         }
+        self.check_snapshots_unused(&self.going_with_hold(names, tag).await?).await?;
         for name in names {
             let found = self.find_snapshot(name).await?;
             let table = self.core.table(found.phys.userrefs).await?;

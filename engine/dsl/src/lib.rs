@@ -21,7 +21,7 @@
 //!   objects    core  features  bpobj  deadlist  bptree        what the MOS holds, one structure per file
 //!              history
 //!   datasets   tree  dataset  block accounting  touched                 finding, opening, syncing them
-//!   changes    initial  create  destroy  rename  set  snapshot  clone  rollback  promote  holds
+//!   changes    initial  create  destroy  rename  set  snapshot  clone  rollback  promote  holds  in_use
 //! ```
 //!
 //! Not here: when txgs sync and in which order (`pool`); blocks (`zio`); what is inside a volume (`zvol`).
@@ -42,6 +42,7 @@ pub mod features;
 mod freeing;
 pub mod history;
 mod holds;
+mod in_use;
 mod initial;
 mod levels;
 pub mod name;
@@ -69,6 +70,7 @@ pub use dsl::dataset::Dataset;
 pub use dsl::destroy::LogKeeper;
 pub use dsl::touched::Touch;
 pub use freeing::Frees;
+pub use in_use::ClosedToOpeners;
 pub use initial::NewPool;
 pub use levels::Levels;
 pub use stats::{Shown, Stats};

@@ -269,14 +269,17 @@ impl Dsl {
         after: ObjectId,
     ) -> Result<()> {
         let core = &self.core;
-        // It is opened again under its new directory.
-        self.close_dataset(id);
         let (_, head) = core.dataset(plan.origin_head).await?;
         core.table(head.snapnames).await?.remove(tx, name).await?;
         core.table(plan.clone.phys.snapnames).await?.insert(tx, name, id.0).await?;
         self.adjust_count(tx, plan.origin_dir, counts::SNAPSHOTS, -1).await?;
         self.adjust_count(tx, plan.clone.dir_id, counts::SNAPSHOTS, 1).await?;
         core.update_dataset(tx, id, |phys| phys.dir = plan.clone.dir_id).await?;
+        let open = self.opened().get(&id).cloned();
+        if let Some(open) = open {
+            // It stays listed: what has it open keeps it from being destroyed.
+            open.move_to(plan.clone.dir_id, self.policy_of(plan.clone.dir_id).await?);
+        }
         let (_, phys) = core.dataset(id).await?;
         let Some(clones) = phys.next_clones.some() else { return Ok(()) };
         for (_, clone) in zaps::numbers(&core.table(clones).await?).await? {

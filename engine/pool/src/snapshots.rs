@@ -12,10 +12,14 @@ use crate::pool::Pool;
 use crate::tasks::Order;
 use dmu::Tx;
 use dsl::props::{PropName, Value};
-use dsl::{DestroyPlan, DestroySpec, NewClone};
+use dsl::{ClosedToOpeners, DestroyPlan, DestroySpec, NewClone};
 use std::sync::Arc;
+use std::time::Duration;
 use units::{Error, Kind, Result};
 use world::Boxed;
+
+/// How long readers of a snapshot that is to go may take to give it up.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How far a rollback may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,9 +55,11 @@ impl Pool {
         })
     }
 
-    /// Destroys what a plan for `spec` says at the time; answers the plan.
+    /// Destroys what a plan for `spec` says at the time; answers the plan. `Busy` if one of its snapshots is open, and not
+    /// given up for [`PATIENCE`].
     pub fn destroy_datasets(&self, spec: DestroySpec) -> Boxed<'_, Result<DestroyPlan>> {
         Box::pin(async move {
+            let _closed = self.close_and_wait(async { self.dsl().plan_destroy_of(&spec).await }).await?;
             self.change_branches("destroy", move |pool, tx| async move {
                 let plan = pool.dsl().plan_destroy_of(&spec).await?;
                 pool.dsl().destroy(&tx, &plan).await?;
@@ -61,6 +67,21 @@ impl Pool {
             })
             .await
         })
+    }
+
+    /// Closes to openers what a plan says that will go, and waits for those that have snapshots of it open. The plan is made
+    /// again when it is carried out: what is wrong with it is said then.
+    async fn close_and_wait(
+        &self,
+        plan: impl Future<Output = Result<DestroyPlan>>,
+    ) -> Result<Option<ClosedToOpeners>> {
+        let closed = {
+            let _reading = self.reading().await;
+            let Ok(plan) = plan.await else { return Ok(None) };
+            self.dsl().close_to_openers(&plan.all()).await?
+        };
+        self.dsl().wait_unused(&closed, PATIENCE).await;
+        Ok(Some(closed))
     }
 
     /// Makes the dataset `name`, which begins as the snapshot `origin`.
@@ -121,6 +142,7 @@ impl Pool {
         reach: RollbackReach,
     ) -> Boxed<'a, Result<DestroyPlan>> {
         Box::pin(async move {
+            let _closed = self.close_and_wait(self.plan_rollback(dataset, snapshot, reach)).await?;
             let (dataset, snapshot) = (dataset.to_string(), snapshot.to_string());
             self.change_branches("rollback", move |pool, tx| async move {
                 pool.dsl().check_unused(&dataset).await?;
@@ -155,8 +177,14 @@ impl Pool {
         })
     }
 
+    /// Takes a hold off. `Busy` if a snapshot that goes with its last hold is open, as [`Pool::destroy_datasets`].
     pub fn release<'a>(&'a self, names: Vec<String>, tag: &'a str) -> Boxed<'a, Result<()>> {
         Box::pin(async move {
+            let going = async {
+                let names = self.dsl().going_with_hold(&names, tag).await?;
+                Ok(DestroyPlan { names, ..DestroyPlan::default() })
+            };
+            let _closed = self.close_and_wait(going).await?;
             let tag = tag.to_string();
             self.change_branches("release", move |pool, tx| async move {
                 pool.dsl().release(&tx, &names, &tag).await

@@ -20,6 +20,7 @@ mod given_up;
 mod handover;
 mod heal;
 mod hosts;
+mod in_use;
 mod listing;
 mod log_removal;
 mod logs;

@@ -3,6 +3,7 @@
 use crate::layout::Shape;
 use crate::model::{Change, Content, Model, pattern};
 use arc::Cache;
+use dsl::DestroySpec;
 use dsl::props::{PropName, Value};
 use ondisk::{Feature, ObjsetType};
 use pool::{CreateOptions, Host, OpenOptions, Pool};
@@ -200,9 +201,8 @@ impl Bench {
         self.volumes.remove(name);
         let gone = |name: &String| Change::Destroy { name: name.clone() };
         self.model().begin(Change::Together(plan.names.iter().map(gone).collect()));
-        self.pool()
-            .change("destroy", move |pool, tx| async move { pool.dsl().destroy(&tx, &plan).await })
-            .await?;
+        let spec = DestroySpec { names: vec![name.into()], recursive: true, ..DestroySpec::default() };
+        self.pool().destroy_datasets(spec).await?;
         self.model().done();
         self.model().acknowledge();
         Ok(())

@@ -11,7 +11,7 @@
 //! ([`Dsl::hold_off_openings`]), so that what is listed as open is there, and is what the MOS says.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use dmu::{ObjSet, Policy, SyncCtx, Tx};
 use futures_util::future::try_join_all;
@@ -40,7 +40,8 @@ pub(crate) const CRYPTO_KEY: &str = "com.datto:crypto_key_obj";
 #[derive(Debug)]
 pub struct Dataset {
     id: ObjectId,
-    dir: ObjectId,
+    /// That of a snapshot is another after a promotion.
+    dir: AtomicU64,
     objset: ObjSet,
     is_snapshot: bool,
     is_encrypted: bool,
@@ -76,7 +77,12 @@ impl Dataset {
     }
 
     pub fn dir(&self) -> ObjectId {
-        self.dir
+        ObjectId(self.dir.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn move_to(&self, dir: ObjectId, policy: Policy) {
+        self.dir.store(dir.0, Ordering::Relaxed);
+        self.objset.set_policy(policy);
     }
 
     pub fn objset(&self) -> &ObjSet {
@@ -99,7 +105,8 @@ impl Dataset {
 }
 
 impl Dsl {
-    /// Opens a head dataset or a snapshot by name. Waits while sync tasks run; they must not call it.
+    /// Opens a head dataset or a snapshot by name. Waits while sync tasks run; they must not call it. `Busy` while it is
+    /// closed to openers ([`Dsl::close_to_openers`]).
     pub async fn open_by_name(&self, name: &str) -> Result<Arc<Dataset>> {
         Ok(self.find_and_open(name).await?.1)
     }
@@ -108,6 +115,7 @@ impl Dsl {
     pub async fn find_and_open(&self, name: &str) -> Result<(Found, Arc<Dataset>)> {
         let _turn = self.opening.read().await;
         let found = self.find(name).await?;
+        self.check_open_to_openers(&found)?;
         let dataset = self.open_in_turn(found.id).await?;
         Ok((found, dataset))
     }
@@ -153,7 +161,7 @@ impl Dsl {
 
     async fn publish_space_reservation(&self, dataset: &Dataset) -> Result<()> {
         let (_, phys) = self.core.dataset(dataset.id).await?;
-        let free = self.available(dataset.dir, &phys).await?;
+        let free = self.available(dataset.dir(), &phys).await?;
         let is_quota = free == 0 && self.available_in(self.root).await? > 0;
         dataset.space_reservation.set_free(free);
         dataset.space_reservation.set_quota(is_quota);
@@ -189,7 +197,7 @@ impl Dsl {
         let space_reservation = SpaceReservation::new();
         let dataset = Dataset {
             id,
-            dir: phys.dir,
+            dir: AtomicU64::new(phys.dir.0),
             objset,
             is_snapshot: phys.is_snapshot(),
             is_encrypted,
@@ -199,7 +207,8 @@ impl Dsl {
         self.opened().entry(id).or_insert(Arc::new(dataset)).clone()
     }
 
-    /// Closes a dataset that goes, or gets other contents. What still has it open reads what was there, and changes nothing.
+    /// Closes a dataset that goes, or gets other contents. What still has it open
+    /// reads nothing of the devices any more, and changes nothing.
     pub(crate) fn end_dataset(&self, id: ObjectId) {
         let open = self.opened().remove(&id);
         open.iter().for_each(|dataset| dataset.objset.end());
@@ -247,8 +256,8 @@ impl Dsl {
                 return Ok(());
             }
             let below = self.dirs_below(top).await?;
-            for dataset in open.iter().filter(|dataset| below.contains(&dataset.dir)) {
-                dataset.objset.set_policy(self.policy_of(dataset.dir).await?);
+            for dataset in open.iter().filter(|dataset| below.contains(&dataset.dir())) {
+                dataset.objset.set_policy(self.policy_of(dataset.dir()).await?);
             }
             Ok(())
         })
@@ -348,7 +357,7 @@ impl Dsl {
     ) -> Result<()> {
         let (object, mut phys) = self.core.dataset(dataset.id).await?;
         let fresh = tally.born - tally.freed;
-        let head = self.head_space(dataset.dir, &phys).await?;
+        let head = self.head_space(dataset.dir(), &phys).await?;
         let charged = Delta { used: head.charged(fresh.used), ..fresh };
         let change = tally.born - tally.freed - tally.dead;
         add(&mut phys.referenced, change.used);
@@ -357,7 +366,7 @@ impl Dsl {
         add(&mut phys.unique, fresh.used);
         phys.bp = root;
         object.set_bonus(tx, &phys.encode())?;
-        self.change_space(tx, dataset.dir, |chain| {
+        self.change_space(tx, dataset.dir(), |chain| {
             space::shift_chain(chain, charged, fresh.used, Used::RefReserved, Used::Head);
             if let Some(dir) = chain.first_mut() {
                 dir.transfer(tally.to_snapshots, Used::Head, Used::Snapshots);
@@ -376,7 +385,7 @@ impl Dsl {
         for feature in tally.features {
             self.core.activate(tx, &object, feature).await?;
         }
-        self.drop_livelist(tx, dataset.dir).await?;
+        self.drop_livelist(tx, dataset.dir()).await?;
         self.store_marks(tx, dataset.id, marks, &tally.marks).await
     }
 

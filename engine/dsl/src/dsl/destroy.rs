@@ -58,9 +58,11 @@ impl Dsl {
         }
     }
 
-    /// Carries out a plan, or the part of it that is still there.
+    /// Carries out a plan, or the part of it that is still there. `Busy`, and nothing is done, if a snapshot of it is open.
     pub fn destroy<'a>(&'a self, tx: &'a Tx, plan: &'a DestroyPlan) -> Boxed<'a, Result<()>> {
         Box::pin(async move {
+            self.check_snapshots_unused(&plan.names).await?;
+            self.check_snapshots_unused(&plan.origins).await?;
             for name in &plan.deferred {
                 let found = self.find(name).await?;
                 self.defer_destroy(tx, &found).await?;
