@@ -60,6 +60,7 @@ pub fn check_dataset(name: &str) -> Result<()> {
     check_depth(name)
 }
 
+/// A snapshot that may be taken.
 pub fn check_snapshot(name: &str) -> Result<()> {
     if !name.contains('@') {
         return Err(refuse(name, "missing '@' delimiter in snapshot name"));
@@ -67,7 +68,8 @@ pub fn check_snapshot(name: &str) -> Result<()> {
     if name.contains('#') {
         return Err(refuse(name, "bookmark delimiter '#' is not expected here"));
     }
-    check_entity(name)
+    check_entity(name)?;
+    name.split_once('@').map_or(Ok(()), |(_, last)| check_reference(name, last))
 }
 
 pub fn check_depth(name: &str) -> Result<()> {
@@ -78,7 +80,8 @@ pub fn check_depth(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Any of them: `pool[/component...][(@|#)component]`.
+/// Any of them: `pool[/component...][(@|#)component]`. Snapshots called `.` or `..`, which this program once took, are
+/// among them, so that they can be destroyed.
 pub fn check_entity(name: &str) -> Result<()> {
     if name.len() >= MAX_NAME_LEN {
         return Err(refuse(name, "name is too long"));
@@ -112,9 +115,13 @@ fn check_component(name: &str, component: &str, of_path: bool) -> Result<()> {
     if let Some(c) = component.chars().find(|c| !is_name_char(*c)) {
         return Err(bad_character(name, c));
     }
+    if of_path { check_reference(name, component) } else { Ok(()) }
+}
+
+fn check_reference(name: &str, component: &str) -> Result<()> {
     match component {
-        "." if of_path => Err(refuse(name, "self reference, '.' is found in name")),
-        ".." if of_path => Err(refuse(name, "parent reference, '..' is found in name")),
+        "." => Err(refuse(name, "self reference, '.' is found in name")),
+        ".." => Err(refuse(name, "parent reference, '..' is found in name")),
         _ => Ok(()),
     }
 }
@@ -185,11 +192,15 @@ mod tests {
 
     #[test]
     fn a_snapshot_has_one_delimiter_and_a_plain_last_component() {
-        for good in ["tank@a", "tank/a@2026-01-01 10:00", "tank@."] {
+        for good in ["tank@a", "tank/a@2026-01-01 10:00", "tank@...", "tank@.a"] {
             assert!(check_snapshot(good).is_ok(), "{good}");
         }
-        for bad in ["tank", "tank@", "@a", "tank@a@b", "tank@a/b", "tank@a#b", "tank/@a"] {
+        for bad in ["tank", "tank@", "@a", "tank@a@b", "tank@a/b", "tank@a#b", "tank/@a", "tank@.", "tank@.."]
+        {
             assert!(check_snapshot(bad).is_err(), "{bad}");
+        }
+        for old in ["tank@.", "tank@.."] {
+            assert!(check_entity(old).is_ok(), "{old}");
         }
     }
 

@@ -173,7 +173,7 @@ impl Dsl {
             let name = names.iter().find(|(_, of)| *of == id.0).map(|(name, _)| name.clone());
             let name =
                 name.ok_or_else(|| Error::corrupt(format!("snapshot {id} is not among its dataset's")))?;
-            name::check_snapshot(&format!("{}@{name}", clone.name))?;
+            name::check_entity(&format!("{}@{name}", clone.name))?;
             if taken.contains(&*name).await? {
                 conflicts.push(name.clone());
             }

@@ -77,7 +77,7 @@ impl Dsl {
             let renamed = format!("{to}{}", &dataset[from.len()..]);
             name::check_dataset(&renamed)?;
             for (snapshot, _) in self.snapshots(&dataset).await? {
-                name::check_snapshot(&format!("{to}{}", &snapshot[from.len()..]))?;
+                name::check_entity(&format!("{to}{}", &snapshot[from.len()..]))?;
             }
         }
         Ok(())
