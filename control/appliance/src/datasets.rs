@@ -15,17 +15,23 @@ use crate::pools::{Access, Open, exists, new_of_ours};
 use crate::shares::masks;
 use api::{ApiError, ErrorKind, NewDataset, NewKind, Reply, Result};
 use disk::Volumes;
+use dsl::ClosedToOpeners;
 use dsl::props::{self, Limits, Prop, PropName, Types, Value, When};
 use dsl::thick::{ParityGroup, reservation_for};
 use ondisk::{Feature, ObjsetType};
 use pool::{Content, Pool};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use units::{Error, Kind};
 
 type Props = Vec<(PropName, Value)>;
 
 /// The block size of volumes, unless there is a reason for another.
 const BLOCK_SIZE: u64 = 16 << 10;
+
+/// How long requests of snapshots that are to go may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// What a message ends with where that helps.
 const END_THEM: &str = "; use '-f' to end them";
@@ -107,12 +113,45 @@ impl Appliance {
         if doomed.dry_run {
             return Ok(Reply::Destroyed { names: plan.names, reclaimed });
         }
-        self.end_users_of(&plan.names, doomed.force, &format!("destroy '{name}'")).await?;
-        self.let_go_of(&plan.names, doomed.force).await?;
+        let _closed = self.withdraw(pool, &plan.all(), doomed.force, &format!("destroy '{name}'")).await?;
         let plan = pool.destroy_datasets(spec).await.map_err(|e| failed(&e))?;
         self.forget_schedules(&plan.names);
         self.record(pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Destroyed { names: plan.names, reclaimed })
+    }
+
+    /// Takes what goes from all fronts, and keeps it closed to them until what comes back is dropped. Without force it is
+    /// refused while a client uses a volume of it. A snapshot that is still read after [`PATIENCE`] keeps itself.
+    pub(crate) async fn withdraw(
+        &self,
+        pool: &Pool,
+        names: &[String],
+        force: bool,
+        doing: &str,
+    ) -> Result<ClosedToOpeners> {
+        if !force {
+            self.end_users_of(names, false, doing).await?;
+        }
+        let closed = {
+            let _reading = pool.reading().await;
+            let closed = pool.dsl().close_to_openers(names).await;
+            closed.map_err(|e| cannot(About::Dataset, doing, &e))?
+        };
+        if force {
+            self.end_users_of(names, true, doing).await?;
+        }
+        self.let_go_of(names, force).await?;
+        let given_up = async {
+            while pool.dsl().has_open_snapshot(&closed) {
+                world::sleep(LOOK).await;
+                // A request that was under way may have entered it again.
+                for name in names.iter().filter(|name| name.contains('@')) {
+                    self.forget_snapshot(name).await;
+                }
+            }
+        };
+        world::timeout(PATIENCE, given_up).await;
+        Ok(closed)
     }
 
     /// Unmounts what goes.

@@ -1,7 +1,7 @@
 //! Snapshots, clones and holds: what `zfs snapshot`, `rollback`, `clone`, `promote` and `hold` ask for.
 
 use crate::appliance::{Appliance, By};
-use crate::datasets::{make_parents, max_block_size, parity_groups};
+use crate::datasets::{END_THEM, make_parents, max_block_size, parity_groups};
 use crate::error_text::{About, cannot};
 use crate::pools::{Access, Open};
 use crate::shares::masks;
@@ -93,7 +93,7 @@ impl Appliance {
         let (dataset, _) = snapshot.split_once('@').unwrap_or_default();
         let mut ending = {
             let _reading = pool.reading().await;
-            pool.plan_rollback(dataset, snapshot, reach).await.map_err(failed)?.names
+            pool.plan_rollback(dataset, snapshot, reach).await.map_err(failed)?.all()
         };
         let going = ending.clone();
         ending.push(dataset.into());
@@ -102,14 +102,18 @@ impl Appliance {
         let is_seen = self.iscsi().is_some_and(|iscsi| iscsi.is_seen(dataset));
         let place = self.iscsi().filter(|_| is_seen).map(|iscsi| iscsi.keep_place(dataset));
         let ready = match self.end_users_of(&ending, force, &doing).await {
-            Ok(()) => self.let_go_of(&going, force).await,
-            refused => refused,
+            Ok(()) => self.withdraw(pool, &going, force, &doing).await,
+            Err(e) => Err(e),
         };
-        if let Err(e) = ready {
-            self.mount_renamed(dataset, dataset, mounted).await;
-            return Err(e);
-        }
+        let closed = match ready {
+            Ok(closed) => closed,
+            Err(e) => {
+                self.mount_renamed(dataset, dataset, mounted).await;
+                return Err(e);
+            }
+        };
         let plan = pool.rollback(dataset, snapshot, reach).await;
+        drop(closed);
         if is_seen {
             // Their sessions stay, and are told that the unit was gone for a moment.
             drop(place);
@@ -200,8 +204,17 @@ impl Appliance {
             let _reading = open.pool.reading().await;
             found(&open.pool, names, recursive).await.map_err(failed)?
         };
-        let done = if puts { open.pool.hold(all, tag).await } else { open.pool.release(all, tag).await };
-        done.map_err(failed)?;
+        if puts {
+            open.pool.hold(all, tag).await.map_err(failed)?;
+        } else {
+            let going = {
+                let _reading = open.pool.reading().await;
+                open.pool.dsl().going_with_hold(&all, tag).await.map_err(failed)?
+            };
+            let closed = self.withdraw(&open.pool, &going, false, &doing).await;
+            let _closed = closed.map_err(|e| ApiError::new(e.kind, e.message.trim_end_matches(END_THEM)))?;
+            open.pool.release(all, tag).await.map_err(failed)?;
+        }
         self.record(&open.pool, by).await.map_err(failed)?;
         Ok(Reply::Done)
     }
@@ -331,7 +344,51 @@ fn quoted(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::*;
+    use crate::datasets::Doomed;
+    use crate::schedules::tests::{Lab, START, make};
+    use dsl::DestroySpec;
+    use pool::Content;
+
+    /// Lets the last of what keeps a deferred snapshot go.
+    async fn let_go(appliance: &Appliance, with_clone: bool) -> api::Result<Reply> {
+        let by = By { command: "test".into(), uid: 0 };
+        match with_clone {
+            true => appliance.destroy_dataset("tank/clone", Doomed::default(), &by).await,
+            false => appliance.hold(&["tank/w@s".into()], "k", false, false, &by).await,
+        }
+    }
+
+    /// The end of the last hold, and of the last clone, took a snapshot away that a client was reading.
+    #[test]
+    fn what_a_client_reads_goes_neither_with_its_last_hold_nor_with_its_last_clone() {
+        let lab = Lab::new("given-up");
+        lab.run(START, |appliance| async move {
+            make(&appliance).await;
+            let pool = appliance.pool("tank", Access::Look).await.unwrap().pool;
+            let content = Content::Volume { size: 1 << 20, block_size: 16 << 10 };
+            pool.create_dataset("tank/w", content, Vec::new()).await.unwrap();
+            for with_clone in [false, true] {
+                let names = || vec!["tank/w@s".to_string()];
+                pool.snapshot(names(), Vec::new()).await.unwrap();
+                match with_clone {
+                    true => pool.clone_snapshot("tank/w@s", "tank/clone", Vec::new()).await.unwrap(),
+                    false => pool.hold(names(), "k").await.unwrap(),
+                }
+                let spec = DestroySpec { names: names(), defer: true, ..DestroySpec::default() };
+                pool.destroy_datasets(spec).await.unwrap();
+                let (volume, held) = appliance.use_volume("tank/w@s").await.unwrap();
+                let refused = let_go(&appliance, with_clone).await.unwrap_err();
+                assert_eq!(refused.kind, ErrorKind::Busy);
+                assert!(refused.message.contains("clients use tank/w@s"), "{}", refused.message);
+                assert!(volume.read(0, 4096).await.is_ok());
+                drop((volume, held));
+                let_go(&appliance, with_clone).await.unwrap();
+                let gone = pool.dsl().find("tank/w@s").await.unwrap_err();
+                assert_eq!(gone.kind(), Kind::NotFound, "it goes when it is not read any more");
+            }
+        });
+    }
 
     #[test]
     fn a_thousand_names_are_said_in_one_short_line() {

@@ -74,12 +74,16 @@ impl Served {
         Ok((tree, fs))
     }
 
-    /// What is open of a snapshot is closed; its users get ESTALE.
+    /// What is open of a snapshot is closed; its users get ESTALE. It may have been entered under another name, and a
+    /// request that was under way when it was forgotten may have left a file of it.
     pub async fn forget_snapshot(&self, name: &str) {
+        let id = self.dataset.snapshot(name).await.ok().flatten();
         let gone: Vec<u16> = {
             let mut all = self.trees.all();
-            let named = all.iter_mut().enumerate().filter(|(_, tree)| tree.name == name && tree.fs.is_some());
-            named
+            let its = |tree: &Tree| tree.name == name || Some(tree.id) == id;
+            all.iter_mut()
+                .enumerate()
+                .filter(|(_, tree)| its(tree))
                 .map(|(at, tree)| {
                     tree.fs = None;
                     at as u16 + 1
