@@ -3,7 +3,8 @@
 //! A client owes a session something while that keeps memory for it: it must *take* what is sent, or *bring* what it
 //! announced. Each is due after the server's patience, and later by what was moved meanwhile, at [`RATE`]. What a client
 //! brings is nothing for what it must take: one that asks and never reads is as stuck as one that does nothing. And while
-//! others wait for memory, one that holds more than the base of its connection must move at [`CROWDED_RATE`].
+//! others wait for memory, one that holds more than the base of its connection must move at [`CROWDED_RATE`], and is given
+//! no more than [`CROWDED_PATIENCE`] from when they began to wait: their own clients give up after half a minute.
 
 use futures_util::task::AtomicWaker;
 use std::future::poll_fn;
@@ -15,6 +16,7 @@ use world::Instant;
 /// Bytes a second that a client must move at least while it owes something.
 const RATE: u64 = 4 << 10;
 const CROWDED_RATE: u64 = 1 << 20;
+const CROWDED_PATIENCE: Duration = Duration::from_secs(5);
 
 /// One session writes what it shows; the watcher reads it, and wakes the session.
 #[derive(Debug, Default)]
@@ -37,6 +39,8 @@ pub struct Vitals {
 /// Since when a client has owed what: for the watch.
 #[derive(Debug, Default)]
 pub struct Debts {
+    /// Others waited when it was last looked at.
+    is_in_the_way: bool,
     take: Debt,
     bring: Debt,
 }
@@ -57,7 +61,15 @@ impl Debts {
         is_crowded: bool,
     ) -> bool {
         let is_in_the_way = is_crowded && vitals.holds_shared.load(Ordering::Relaxed);
-        let rate = if is_in_the_way { CROWDED_RATE } else { RATE };
+        let (rate, patience) = match is_in_the_way {
+            true => (CROWDED_RATE, patience.min(CROWDED_PATIENCE)),
+            false => (RATE, patience),
+        };
+        if std::mem::replace(&mut self.is_in_the_way, is_in_the_way) && !is_in_the_way {
+            // What was due early is not any more.
+            self.take.due = None;
+            self.bring.due = None;
+        }
         let of = |flag: &AtomicBool, bytes: &AtomicU64| {
             (flag.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed))
         };
@@ -205,8 +217,27 @@ mod tests {
         let vitals = Vitals::default();
         assert_eq!(left_of(&vitals, (true, false), ENOUGH, 0, true), 1000, "others do not wait for it");
         vitals.note_held(true);
-        assert_eq!(left_of(&vitals, (true, false), ENOUGH, 0, true), 11);
+        assert_eq!(left_of(&vitals, (true, false), ENOUGH, 0, true), 6);
         assert_eq!(left_of(&vitals, (true, false), 2 << 20, 0, true), 1000);
         assert_eq!(left_of(&vitals, (true, false), ENOUGH, 0, false), 1000);
+    }
+
+    /// It held up all others for as long as a client alone may stand still.
+    #[test]
+    fn one_that_others_wait_for_stands_still_for_seconds_only() {
+        let left = |crowded: std::ops::Range<u64>| {
+            let (vitals, mut debts) = (Vitals::default(), Debts::default());
+            vitals.note_debts(true, false);
+            vitals.note_held(true);
+            let at = |second| Instant::default().after(Duration::from_secs(second));
+            let patience = Duration::from_secs(60);
+            let is_left = |s: &u64| debts.are_overdue(&vitals, at(*s), patience, crowded.contains(s));
+            (0..100).find(is_left).unwrap_or(100)
+        };
+        assert_eq!(left(0..100), 5);
+        assert_eq!(left(20..100), 25, "from when they wait");
+        assert_eq!(left(57..100), 60, "no longer than alone");
+        assert_eq!(left(0..3), 63, "and not once they do not");
+        assert_eq!(left(0..0), 60);
     }
 }
