@@ -88,8 +88,6 @@ pub(crate) struct Login<'a> {
     declared: bool,
 }
 
-/// The longest name of a node.
-const MAX_NAME: usize = 223;
 const CHALLENGE: usize = 16;
 
 impl<'a> Login<'a> {
@@ -158,9 +156,7 @@ impl<'a> Login<'a> {
     /// The first request says who comes and what it wants.
     fn begin(&mut self, question: &Question, said: &mut Pairs) -> Result<(), Failure> {
         let name = |key| match question.pairs.get(key) {
-            Some(name) if name.is_empty() || name.len() > MAX_NAME || name.contains(char::is_control) => {
-                Err(Failure::INITIATOR)
-            }
+            Some(name) if !scsi::is_node_name(name) => Err(Failure::INITIATOR),
             // Names are the same whatever their case.
             name => Ok(name.map(str::to_ascii_lowercase)),
         };

@@ -162,7 +162,7 @@ impl ItNexus {
 }
 
 impl Device {
-    /// `stored` is what the store has of it; a text that makes no sense is as none.
+    /// `stored` is what the store has of it; by a text that makes no sense the unit is reserved, for no client.
     pub fn new(
         unit: Arc<dyn LogicalUnit>,
         identity: Identity,
@@ -170,7 +170,7 @@ impl Device {
         store: Arc<dyn ReservationStore>,
         stored: &str,
     ) -> Arc<Device> {
-        let registrations = persist::restore(stored).unwrap_or_default();
+        let registrations = persist::take_up(stored);
         let defaults = Modes {
             write_cache: options.write_cache,
             write_protect: options.write_protect,

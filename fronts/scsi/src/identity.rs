@@ -76,7 +76,26 @@ pub(crate) fn transport_id(initiator: &str) -> Vec<u8> {
     id
 }
 
-/// The initiator port that a transport identifier names, and the length of the identifier.
+/// The longest name of an iSCSI node, in bytes.
+const MAX_NAME: usize = 223;
+
+/// Whether an iSCSI node may be called so (RFC 7143, 4.2.7): of a known type; letters, digits, `-`, `.` and `:`, no more
+/// than 223 bytes. Some clients have `_` besides.
+pub fn is_node_name(name: &str) -> bool {
+    let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | ':' | '_');
+    let kind = name.get(..4).unwrap_or_default().to_ascii_lowercase();
+    let is_typed = matches!(kind.as_str(), "iqn." | "eui." | "naa.") && name.len() > 4;
+    is_typed && name.len() <= MAX_NAME && name.chars().all(is_allowed)
+}
+
+/// Whether an initiator port may be called so: a node, and its session identifier if that is told.
+pub(crate) fn is_port_name(name: &str) -> bool {
+    let (node, session) = name.split_once(",i,0x").unwrap_or((name, "0"));
+    let is_session = (1..=12).contains(&session.len()) && session.bytes().all(|b| b.is_ascii_hexdigit());
+    is_node_name(node) && is_session
+}
+
+/// The initiator port that a transport identifier names, as a login of it would, and the length of the identifier.
 pub(crate) fn read_transport_id(bytes: &[u8]) -> Option<(String, usize)> {
     let head: &[u8; 4] = bytes.first_chunk()?;
     let len = 4 + usize::from(u16::from_be_bytes([head[2], head[3]]));
@@ -84,7 +103,7 @@ pub(crate) fn read_transport_id(bytes: &[u8]) -> Option<(String, usize)> {
     let end = name.iter().position(|&b| b == 0)?;
     let name = std::str::from_utf8(&name[..end]).ok()?;
     let whole = head[0] & 0x0f == 5 && (head[0] >> 6 == 0 || name.contains(",i,0x"));
-    (whole && !name.is_empty()).then(|| (name.to_string(), len))
+    (whole && is_port_name(name)).then(|| (name.to_ascii_lowercase(), len))
 }
 
 #[cfg(test)]
@@ -99,6 +118,35 @@ mod tests {
         assert_eq!(read_transport_id(&id), Some((name.to_string(), id.len())));
         assert_eq!(read_transport_id(&id[..id.len() - 1]), None);
         assert_eq!(read_transport_id(&[]), None);
+    }
+
+    /// Names went into the stored text, and into reports, as they came.
+    #[test]
+    fn a_transport_id_names_a_port_that_could_log_in() {
+        let long = |len: usize| format!("iqn.{},i,0x1", "a".repeat(len - 4));
+        let read = |name: &str| read_transport_id(&transport_id(name)).map(|(name, _)| name);
+        for good in
+            ["iqn.x:a_b-c,i,0x1", "eui.02004567a425678d,i,0x80123456789a", "iqn.x:ü,i,0x1", &long(223)]
+        {
+            assert_eq!(read(good).as_deref(), Some(good));
+        }
+        assert_eq!(read("IQN.x:A,i,0xAB").as_deref(), Some("iqn.x:a,i,0xab"));
+        let session = format!("iqn.x:a,i,0x{}", "1".repeat(13));
+        for bad in [
+            "iqn.x:evil\ngarbage,i,0x1",
+            "iqn.x:a b,i,0x1",
+            "iqn.x:a\u{85},i,0x1",
+            "iqn.x:a,i,0x1,i,0x1",
+            "iqn.x:a,i,0x",
+            "iqn.x:a,i,0x1\nx",
+            ",i,0x1",
+            "x,i,0x1",
+            "iqn.,i,0x1",
+            &session,
+            &long(224),
+        ] {
+            assert_eq!(read(bad), None, "{bad:?}");
+        }
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub use attention::Attention;
 pub use copy::Stop;
 pub use device::{Device, Options, PortGroup, PortState, ReservationStore};
 pub use flow::{Extent, Piece, Reading};
-pub use identity::{Identity, Nexus, TargetPort, naa_text};
+pub use identity::{Identity, Nexus, TargetPort, is_node_name, naa_text};
 pub use lun::Lun;
 pub use path::{Admission, Execution, Path};
 pub use persist::is_reservations;

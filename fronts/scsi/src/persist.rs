@@ -1,7 +1,12 @@
 //! Persistent reservations on the wire, and as they are stored.
+//!
+//! They are stored as lines of text. Names are escaped there: whatever a name is, it is one word of one line. In the first
+//! form (`reservations 1`) they were not, and clients could name others with line breaks; such a text is read as it was
+//! meant. A text that cannot be read reserves the unit for no client: what was fenced stays so, until a client registers
+//! and clears it.
 
 use crate::cdb::Command;
-use crate::identity::{read_transport_id, transport_id};
+use crate::identity::{is_port_name, read_transport_id, transport_id};
 use crate::registrations::{Kind, Register, Registrant, Registration, Registrations, Reservation};
 use crate::sense::{Refusal, Sense};
 use std::fmt::Write as _;
@@ -147,11 +152,12 @@ impl Change {
     }
 }
 
-const HEAD: &str = "reservations 1";
+const HEAD: &str = "reservations 2";
+const HEAD_UNESCAPED: &str = "reservations 1";
 
 /// As text, for a store; empty when there is nothing to keep.
 pub(crate) fn store(registrations: &Registrations) -> String {
-    if registrations.list.is_empty() {
+    if registrations.list.is_empty() && registrations.reservation.is_none() {
         return String::new();
     }
     let mut text = format!("{HEAD}\ngeneration {}\n", registrations.generation);
@@ -159,49 +165,126 @@ pub(crate) fn store(registrations: &Registrations) -> String {
         text += "survives\n";
     }
     for Registration { registrant, key } in &registrations.list {
-        let _ = writeln!(text, "registration {key:x} {} {}", registrant.port, registrant.initiator);
+        let _ = writeln!(text, "registration {key:x} {} {}", registrant.port, escaped(&registrant.initiator));
     }
     if let Some(Reservation { kind, holder }) = &registrations.reservation {
-        let _ = writeln!(text, "reservation {} {} {}", *kind as u8, holder.port, holder.initiator);
+        let _ = writeln!(text, "reservation {} {} {}", *kind as u8, holder.port, escaped(&holder.initiator));
     }
     text
 }
 
-/// Whether this is what [`store`] makes of some reservations, the holder of one among the registrants.
+/// As one word: other than visible ASCII, and `%`, as `%` and two hexadecimal digits for each byte.
+fn escaped(name: &str) -> String {
+    name.bytes().fold(String::new(), |mut word, byte| {
+        match byte {
+            b'!'..=b'~' if byte != b'%' => word.push(char::from(byte)),
+            _ => drop(write!(word, "%{byte:02x}")),
+        }
+        word
+    })
+}
+
+fn unescaped(word: &str) -> Option<Arc<str>> {
+    let mut parts = word.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend(rest.as_bytes());
+    }
+    Some(String::from_utf8(bytes).ok()?.into())
+}
+
+/// Whether this is what [`store`] makes of some reservations, the holder of one among the registrants; or what it once
+/// made, as far as that can be read.
 pub fn is_reservations(text: &str) -> bool {
     restore(text).is_some_and(|registrations| {
         // One that all hold goes on without its maker.
         let of_one = registrations.reservation.as_ref().filter(|r| !r.kind.is_held_by_all());
-        store(&registrations) == text && of_one.is_none_or(|r| registrations.is_registered(&r.holder))
+        let is_held = |r: &Reservation| registrations.is_registered(&r.holder) || *r == unreadable();
+        let is_whole = text.starts_with(HEAD_UNESCAPED) || store(&registrations) == text;
+        is_whole && of_one.is_none_or(is_held)
     })
 }
 
+/// What a unit has from its store.
+pub(crate) fn take_up(text: &str) -> Registrations {
+    let lost = || Registrations { reservation: Some(unreadable()), ..Registrations::default() };
+    if text.is_empty() { Registrations::default() } else { restore(text).unwrap_or_else(lost) }
+}
+
+/// The reservation of a unit of which it cannot be read any more: of no client.
+fn unreadable() -> Reservation {
+    Reservation { kind: Kind::ExclusiveAccess, holder: Registrant { initiator: "".into(), port: 0 } }
+}
+
 /// What was stored, if it makes sense; else nothing.
-pub(crate) fn restore(text: &str) -> Option<Registrations> {
-    let mut lines = text.lines();
-    (lines.next()? == HEAD).then_some(())?;
-    let mut registrations = Registrations::default();
-    for line in lines {
-        let mut words = line.splitn(4, ' ');
-        match words.next()? {
-            "survives" => registrations.survives = true,
-            "generation" => registrations.generation = words.next()?.parse().ok()?,
-            "registration" => {
-                let key = u64::from_str_radix(words.next()?, 16).ok()?;
-                let port = words.next()?.parse().ok()?;
-                let registrant = Registrant { initiator: words.next()?.into(), port };
-                registrations.list.push(Registration { registrant, key });
-            }
-            "reservation" => {
-                let kind = Kind::of(words.next()?.parse().ok()?).ok()?;
-                let port = words.next()?.parse().ok()?;
-                let holder = Registrant { initiator: words.next()?.into(), port };
-                registrations.reservation = Some(Reservation { kind, holder });
-            }
+fn restore(text: &str) -> Option<Registrations> {
+    match text.split_once('\n')? {
+        (HEAD, rest) => {
+            let mut registrations = Registrations::default();
+            rest.lines().try_for_each(|line| read_line(line, &mut registrations, unescaped))?;
+            Some(registrations)
+        }
+        (HEAD_UNESCAPED, rest) => restore_unescaped(rest),
+        _ => None,
+    }
+}
+
+/// A line that is none is the rest of the name in the one before it. Names that no client could log in by are left out, but
+/// of a holder: the unit stays reserved.
+fn restore_unescaped(text: &str) -> Option<Registrations> {
+    let is_line = |line: &str| {
+        let as_it_is = |name: &str| Some(name.into());
+        read_line(line, &mut Registrations::default(), as_it_is).is_some()
+    };
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
+        match lines.last_mut() {
+            _ if is_line(line) => lines.push(line.to_string()),
+            Some(before) if before.starts_with("re") => *before = format!("{before}\n{line}"),
             _ => return None,
         }
     }
+    let mut registrations = Registrations::default();
+    for line in &lines {
+        read_line(line, &mut registrations, |name| Some(name.into()))?;
+    }
+    // A reservation of one client, not of any that is registered: the rest of a name.
+    let reservation = registrations.reservation.take();
+    registrations.reservation =
+        reservation.filter(|r| r.kind.is_held_by_all() || registrations.is_registered(&r.holder));
+    let holder = registrations.reservation.as_ref().map(|r| r.holder.clone());
+    registrations
+        .list
+        .retain(|r| is_port_name(&r.registrant.initiator) || holder.as_ref() == Some(&r.registrant));
     Some(registrations)
+}
+
+fn read_line(
+    line: &str,
+    registrations: &mut Registrations,
+    name: impl Fn(&str) -> Option<Arc<str>>,
+) -> Option<()> {
+    let mut words = line.splitn(4, ' ');
+    match words.next()? {
+        "survives" => registrations.survives = true,
+        "generation" => registrations.generation = words.next()?.parse().ok()?,
+        "registration" => {
+            let key = u64::from_str_radix(words.next()?, 16).ok()?;
+            let port = words.next()?.parse().ok()?;
+            let registrant = Registrant { initiator: name(words.next()?)?, port };
+            registrations.list.push(Registration { registrant, key });
+        }
+        "reservation" => {
+            let kind = Kind::of(words.next()?.parse().ok()?).ok()?;
+            let port = words.next()?.parse().ok()?;
+            let holder = Registrant { initiator: name(words.next()?)?, port };
+            registrations.reservation = Some(Reservation { kind, holder });
+        }
+        _ => return None,
+    }
+    Some(())
 }
 
 #[cfg(test)]
@@ -241,9 +324,48 @@ mod tests {
         let fleeting = Registrations { survives: false, ..registrations };
         assert_eq!(restore(&store(&fleeting)), Some(fleeting));
         assert_eq!(store(&Registrations::default()), "");
-        for text in ["", "reservations 2\n", "reservations 1\nregistration zz 1 a\n", "reservations 1\nx\n"] {
+        for text in ["", "reservations 3\n", "reservations 2\nregistration zz 1 a\n", "reservations 1\nx\n"] {
             assert_eq!(restore(text), None, "{text:?}");
+            assert_eq!(take_up(text).reservation, (!text.is_empty()).then(unreadable), "{text:?}");
         }
+        let lost = store(&take_up("x"));
+        assert!(is_reservations(&lost) && restore(&lost).unwrap() == take_up("x"));
+    }
+
+    #[test]
+    fn no_name_breaks_the_text() {
+        for name in
+            ["a\nregistration 1 1 b", "", " ", "a b", "%", "%0a", "a\r", "\u{85}ü\u{2028}", "a\n\nsurvives"]
+        {
+            let mut registrations = registrations();
+            let evil = Registrant { initiator: name.into(), port: 1 };
+            registrations.list.push(Registration { registrant: evil.clone(), key: 3 });
+            assert_eq!(restore(&store(&registrations)), Some(registrations.clone()), "{name:?}");
+            registrations.reservation = Some(Reservation { kind: Kind::ExclusiveAccess, holder: evil });
+            let text = store(&registrations);
+            assert_eq!(restore(&text), Some(registrations), "{name:?}");
+            assert!(is_reservations(&text), "{name:?}");
+        }
+    }
+
+    /// One such name, and the whole text was as none: the unit was open to all, and no backup of it could be restored.
+    #[test]
+    fn what_older_versions_stored_is_read_as_it_was_meant() {
+        let old = "reservations 1\ngeneration 7\nsurvives\nregistration abc 1 iqn.x:a,i,0x1\n\
+                   registration 1 1 iqn.x:evil\n\ngarbage\nregistration 2 1 iqn.x:b,i,0x2\n";
+        let held = format!("{old}reservation 3 1 iqn.x:a,i,0x1\n");
+        let read = restore(&held).unwrap();
+        let keys = |r: &Registrations| r.list.iter().map(|r| r.key).collect::<Vec<_>>();
+        assert_eq!((keys(&read), read.generation, read.survives), (vec![0xabc, 2], 7, true));
+        assert_eq!(read.reservation.as_ref().unwrap().holder.initiator.as_ref(), "iqn.x:a,i,0x1");
+        assert!(is_reservations(&held) && is_reservations(&store(&read)));
+        // The holder moved the reservation to such a name.
+        let moved = format!("{old}reservation 3 1 iqn.x:evil\n\ngarbage\n");
+        let read = restore(&moved).unwrap();
+        assert_eq!((keys(&read), read.reservation.is_some()), (vec![0xabc, 1, 2], true));
+        assert!(is_reservations(&moved) && is_reservations(&store(&read)));
+        // A name that looks like a reservation.
+        assert_eq!(restore(&format!("{old}reservation 3 1 iqn.x:c,i,0x3\n")).unwrap().reservation, None);
     }
 
     #[test]

@@ -71,6 +71,12 @@ fn what_was_not_given_to_one_is_not_found() {
         assert_eq!(login(&directory).answer(&ask(OPERATIONAL, None, &pairs)), Err(Failure::NOT_FOUND));
     }
     assert_eq!(login(&directory).answer(&ask(OPERATIONAL, None, &[])), Err(Failure::MISSING));
+    let endless = format!("iqn.{}", "x".repeat(220));
+    for initiator in ["iqn.x:i\n", "iqn.x:i i", "i", "", &endless] {
+        let pairs = [("InitiatorName", initiator), ("TargetName", "iqn.x:t")];
+        let answer = login(&directory).answer(&ask(OPERATIONAL, None, &pairs));
+        assert_eq!(answer, Err(Failure::INITIATOR), "{initiator:?}");
+    }
     let odd = [&NAMES[..], &[("SessionType", "Odd")]].concat();
     assert_eq!(login(&directory).answer(&ask(OPERATIONAL, None, &odd)), Err(Failure::SESSION_TYPE));
 }

@@ -345,3 +345,33 @@ fn nothing_a_client_sends_does_harm() {
         }
     });
 }
+
+/// Names of others that a client registers: one with a line break, and after a restart the unit was reserved for no client.
+#[test]
+fn a_client_names_no_others_that_break_what_is_kept() {
+    run(async {
+        let bench = bench();
+        let (a, c) = (path(&bench, "a").await, path(&bench, "c").await);
+        let (cdb, list) = prout(6, 0, 0, 0xa, 1);
+        good(&a, &cdb, &list).await;
+        let (cdb, list) = prout(1, 3, 0xa, 0, 0);
+        good(&a, &cdb, &list).await;
+        for name in ["iqn.x:evil\ngarbage", "iqn.x:evil\r", "iqn.x:e vil"] {
+            let mut id = name.as_bytes().to_vec();
+            id.resize((name.len() + 1).next_multiple_of(4).max(20), 0);
+            let id = [&[5, 0, 0, id.len() as u8][..], &id].concat();
+            let (mut cdb, mut list) = prout(0, 0, 0, 0xc, 9);
+            list.extend((id.len() as u32).to_be_bytes());
+            list.extend(&id);
+            cdb[8] = list.len() as u8;
+            assert_eq!(code(&ask(&c, &cdb, &list).await), (5, 0x26, 0), "{name:?}");
+            let mut list = [0xau64.to_be_bytes(), 0xcu64.to_be_bytes()].concat();
+            list.extend([0, 0, 0, 1, 0, 0, 0, id.len() as u8]);
+            list.extend(&id);
+            let cdb = [0x5f, 7, 0, 0, 0, 0, 0, 0, list.len() as u8, 0];
+            assert_eq!(code(&ask(&a, &cdb, &list).await), (5, 0x26, 0), "{name:?}");
+        }
+        let text = bench.kept.0.lock().unwrap().clone();
+        assert!(scsi::is_reservations(&text), "{text:?}");
+    });
+}
