@@ -124,6 +124,13 @@ impl SanDirectory {
         let reservations =
             Reservations { lans: self.lans.clone(), kept: self.kept.clone(), unit: facts.guid };
         let stored = reservations.stored()?;
+        if !stored.is_empty() && !scsi::is_reservations(&stored) {
+            let lun = facts.dataset.as_str();
+            tracing::error!(
+                lun,
+                "the reservations of a LUN cannot be read; it is reserved until a client clears that"
+            );
+        }
         let device = Device::new(Arc::new(unit), identity, options, Arc::new(reservations), &stored);
         device.set_groups(groups(view));
         let used = Used {
