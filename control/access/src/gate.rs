@@ -1,5 +1,6 @@
 //! The gate: how somebody proves who they are, and how changes are made to hold.
 
+use crate::refusals::Refusals;
 use crate::sessions::{Key, Session, Sessions, digest};
 use crate::throttle::{Places, Throttle};
 use crate::{
@@ -120,6 +121,7 @@ pub struct Access {
     /// Makes those digests worthless elsewhere.
     pepper: [u8; 32],
     code: Option<Code>,
+    refusals: Refusals,
 }
 
 /// By which root gets in once.
@@ -153,6 +155,7 @@ impl Access {
             remembered: HashMap::new(),
             pepper,
             code: None,
+            refusals: Refusals::default(),
         })
     }
 
@@ -422,7 +425,18 @@ impl Access {
     }
 
     pub fn record(&mut self, record: &Record) -> std::io::Result<()> {
+        for left_out in self.refusals.left_out(record.time) {
+            self.store.append(&left_out)?;
+        }
         self.store.append(record)
+    }
+
+    /// As [`record`](Access::record), of what a user asked for without the right: only so many a minute are written.
+    pub fn record_refusal(&mut self, record: &Record) -> std::io::Result<()> {
+        for left_out in self.refusals.left_out(record.time) {
+            self.store.append(&left_out)?;
+        }
+        if self.refusals.takes(record) { self.store.append(record) } else { Ok(()) }
     }
 
     pub fn records(&mut self, max: usize) -> Result<Vec<Record>> {
@@ -572,6 +586,35 @@ mod tests {
         }
         assert_eq!(access.use_code(&code, from(99), at(10_000.0)), Err(Denied::Later(6)), "too fast");
         assert_eq!(access.use_code(&code, from(1), at(20_000.0)), Err(Denied::Wrong), "too often");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// 20,000 refused requests of a user without any right, and nothing was left of what was changed before.
+    #[test]
+    fn refused_requests_leave_the_audit_log_to_what_was_done() {
+        let dir = home("refused");
+        let mut access = open(&dir);
+        let record = |user: &str, time, status| Record {
+            time,
+            user: user.into(),
+            address: "10.0.0.7".into(),
+            session: String::new(),
+            action: format!("PUT /{}", "x".repeat(2000)),
+            detail: String::new(),
+            status,
+        };
+        access.record(&record(ROOT, 600, 201)).unwrap();
+        for n in 0..20_000 {
+            access.record_refusal(&record("eve", 600 + n / 10_000 * 60, 403)).unwrap();
+        }
+        access.record_refusal(&record("ann", 660, 403)).unwrap();
+        let of = |records: &[Record], user: &str| records.iter().filter(|r| r.user == user).count();
+        let records = access.records(1000).unwrap();
+        assert_eq!((of(&records, ROOT), of(&records, "ann"), of(&records, "eve")), (1, 1, 21));
+        let told = |records: &[Record]| records.iter().filter(|r| r.action.starts_with("9990 more ")).count();
+        assert_eq!(told(&records), 1, "of the minute that is over");
+        access.record(&record(ROOT, 720, 201)).unwrap();
+        assert_eq!(told(&access.records(1000).unwrap()), 2, "whatever comes next");
         std::fs::remove_dir_all(dir).unwrap();
     }
 

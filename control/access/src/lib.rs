@@ -29,6 +29,7 @@ mod error;
 mod gate;
 mod password;
 mod people;
+mod refusals;
 mod sessions;
 mod store;
 mod throttle;

@@ -288,6 +288,7 @@ impl Rest {
             _ => String::new(),
         };
         let Admitted { who, from, secret, is_page, routed, path, action } = admitted;
+        let mut is_begun = false;
         let outcome = match args {
             Err(fault) => Err(fault),
             // The body may have come long after the head.
@@ -302,6 +303,7 @@ impl Rest {
                     }
                     false => true,
                 };
+                is_begun = begun;
                 let (who, action) = (who.clone(), action.clone());
                 let asked = Asked { who, args, routed: routed.clone(), path, secret, from, is_page, action };
                 match begun {
@@ -314,8 +316,11 @@ impl Rest {
             Ok(done) => self.answer(&routed, done),
             Err(fault) => self.answer_fault(fault, Some(endpoint)),
         };
-        if endpoint.is_change() {
-            self.record(&who, from, action, detail, answer.status).await;
+        match endpoint.is_change() {
+            true if is_begun => drop(self.record(&who, from, action, detail, answer.status).await),
+            // Not a right was needed to come as far as this.
+            true => self.record_refusal(&who, from, action, detail, answer.status).await,
+            false => {}
         }
         answer
     }
@@ -329,7 +334,7 @@ impl Rest {
         let Admitted { who, from, routed, action, .. } = admitted;
         let answer = self.answer_fault(&missing_right(), Some(routed.endpoint));
         if routed.endpoint.is_change() {
-            self.record(&who, from, action, String::new(), answer.status).await;
+            self.record_refusal(&who, from, action, String::new(), answer.status).await;
         }
         answer
     }
@@ -344,6 +349,26 @@ impl Rest {
         detail: String,
         status: u16,
     ) -> bool {
+        let record = self.record_of(who, from, action, detail, status);
+        let kept = self.with_access(move |access| Ok(access.record(&record))).await;
+        Self::is_kept(kept)
+    }
+
+    /// As [`record`](Rest::record), where the right was missing and nothing was begun: so many of one user are written.
+    async fn record_refusal(
+        self: &Arc<Rest>,
+        who: &Identity,
+        from: From,
+        action: String,
+        detail: String,
+        status: u16,
+    ) {
+        let (action, detail) = (cut(action, REFUSED_MAX), cut(detail, REFUSED_MAX));
+        let record = self.record_of(who, from, action, detail, status);
+        Self::is_kept(self.with_access(move |access| Ok(access.record_refusal(&record))).await);
+    }
+
+    fn record_of(&self, who: &Identity, from: From, action: String, detail: String, status: u16) -> Record {
         let record = Record {
             time: self.now().wall,
             user: who.user.clone(),
@@ -354,7 +379,10 @@ impl Rest {
             status,
         };
         tracing::info!(user = record.user, address = record.address, status, "{}", record.action);
-        let kept = self.with_access(move |access| Ok(access.record(&record))).await;
+        record
+    }
+
+    fn is_kept(kept: Result<std::io::Result<()>, Fault>) -> bool {
         match kept {
             Ok(Ok(())) => true,
             Ok(Err(e)) => {
@@ -616,9 +644,16 @@ pub(crate) fn nothing() -> Outcome {
 /// What the audit log has of what was asked for, bytes.
 const RECORDED_MAX: usize = 2 << 10;
 
-fn brief(mut text: String) -> String {
-    if text.len() > RECORDED_MAX {
-        text.truncate(text.floor_char_boundary(RECORDED_MAX));
+/// The same, of what was refused.
+const REFUSED_MAX: usize = 256;
+
+fn brief(text: String) -> String {
+    cut(text, RECORDED_MAX)
+}
+
+fn cut(mut text: String, max: usize) -> String {
+    if text.len() > max {
+        text.truncate(text.floor_char_boundary(max));
         text.push_str(" ...");
     }
     text
