@@ -194,6 +194,11 @@ impl Access {
                 |state: &State| state.users.get(name).filter(|u| u.uid == uid).map(|u| u.password.clone());
             secret(&self.state).is_none() || secret(&self.state) != secret(&before)
         };
+        // The code goes with the sessions that it could have opened.
+        let root = |state: &State| state.users.get(ROOT).map(|u| (u.uid, u.password.clone()));
+        if root(&before) != root(&self.state) {
+            self.code = None;
+        }
         self.sessions.close_all(|s| is_another(&s.user, s.uid));
     }
 
@@ -579,6 +584,13 @@ mod tests {
         let new = access.new_code(at(200.0));
         assert_eq!(access.use_code(&old, from(1), at(300.0)), Err(Denied::Wrong), "another took its place");
         assert_eq!(access.use_code(&new, from(1), at(200.0 + CODE_LIVES)), Err(Denied::Wrong), "an hour");
+        let code = access.new_code(at(5000.0));
+        set(&mut access, ROOT, "password two");
+        assert_eq!(
+            access.use_code(&code, from(1), at(5000.0)),
+            Err(Denied::Wrong),
+            "sessions end with it too"
+        );
         let code = access.new_code(at(10_000.0));
         for n in 0..10 {
             let guess = Secret::new(format!("guess{n}"));

@@ -107,7 +107,11 @@ async fn own(rest: Arc<Rest>, asked: Asked) -> Outcome {
     Ok(json!({ "self": own }).into())
 }
 
-async fn code(rest: Arc<Rest>, _: Asked) -> Outcome {
+async fn code(rest: Arc<Rest>, asked: Asked) -> Outcome {
+    // What comes in by the code is no token: it makes tokens without an end, and changes the password.
+    if asked.who.is_token() {
+        return Err(Fault::denied("a token makes no one-time code: log in with the password"));
+    }
     let code = rest.new_code();
     Ok(json!({ "code": { "code": code.reveal(), "addresses": rest.about().addresses } }).into())
 }
