@@ -87,6 +87,11 @@ impl Dsl {
         }
     }
 
+    /// Whether any snapshot is open.
+    pub fn has_open_snapshots(&self) -> bool {
+        self.opened().values().any(is_open_snapshot)
+    }
+
     /// Whether one of the snapshots that are closed is still open.
     pub fn has_open_snapshot(&self, closed: &ClosedToOpeners) -> bool {
         let open = self.opened();

@@ -75,6 +75,10 @@ impl Pool {
         &self,
         plan: impl Future<Output = Result<DestroyPlan>>,
     ) -> Result<Option<ClosedToOpeners>> {
+        // Where nothing is open there is nothing to wait for, and no plan is made twice.
+        if !self.dsl().has_open_snapshots() {
+            return Ok(None);
+        }
         let closed = {
             let _reading = self.reading().await;
             let Ok(plan) = plan.await else { return Ok(None) };
