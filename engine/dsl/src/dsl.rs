@@ -43,7 +43,7 @@ pub struct Dsl {
     pub(crate) open: Mutex<BTreeMap<ObjectId, Arc<Dataset>>>,
     /// Openings of datasets share it; see [`Dsl::hold_off_openings`].
     pub(crate) opening: RwLock<()>,
-    pub(crate) closed: crate::in_use::Closed,
+    pub(crate) closed: crate::closed::Closed,
     /// What the pool can give, as its owner says.
     space: Mutex<PoolSpace>,
     /// Bytes of the MOS that changes of the txg being synced were let in for.

@@ -18,43 +18,16 @@
 //! Of a head dataset handles may be left: it has a log, and what replaces it may still be told of them. They are ended
 //! ([`dmu::ObjSet::end`]), and read and change nothing from then on.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-use dmu::ObjSet;
-use units::{Error, Kind, ObjectId, Result};
-
+use crate::closed::ClosedToOpeners;
 use crate::dsl::Dsl;
 use crate::dsl::dataset::{Dataset, is_used};
 use crate::tree::Found;
+use dmu::ObjSet;
+use std::sync::Arc;
+use std::time::Duration;
+use units::{Error, Kind, Result};
 
 const LOOK: Duration = Duration::from_millis(5);
-
-/// How many hold each dataset closed.
-pub(crate) type Closed = Arc<Mutex<BTreeMap<ObjectId, usize>>>;
-
-/// Keeps datasets closed to openers until it is dropped.
-#[must_use]
-#[derive(Debug)]
-pub struct ClosedToOpeners {
-    closed: Closed,
-    ids: Vec<ObjectId>,
-}
-
-impl Drop for ClosedToOpeners {
-    fn drop(&mut self) {
-        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        for id in &self.ids {
-            if let Some(count) = closed.get_mut(id) {
-                *count -= 1;
-                if *count == 0 {
-                    closed.remove(id);
-                }
-            }
-        }
-    }
-}
 
 impl Dsl {
     /// From now on these datasets and snapshots are not opened by name, until what comes back is dropped; openings that
@@ -68,18 +41,13 @@ impl Dsl {
                 Err(e) => return Err(e),
             }
         }
-        {
-            let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-            ids.iter().for_each(|id| *closed.entry(*id).or_default() += 1);
-        }
-        let closed = ClosedToOpeners { closed: self.closed.clone(), ids };
+        let closed = self.closed.close(ids);
         drop(self.hold_off_openings().await);
         Ok(closed)
     }
 
     pub(crate) fn check_open_to_openers(&self, found: &Found) -> Result<()> {
-        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        match closed.contains_key(&found.id) {
+        match self.closed.has(found.id) {
             true => {
                 Err(Error::new(Kind::Busy, format!("open '{}'", found.name)).because("it is being destroyed"))
             }
@@ -95,7 +63,7 @@ impl Dsl {
     /// Whether one of the snapshots that are closed is still open.
     pub fn has_open_snapshot(&self, closed: &ClosedToOpeners) -> bool {
         let open = self.opened();
-        closed.ids.iter().filter_map(|id| open.get(id)).any(is_open_snapshot)
+        closed.ids().iter().filter_map(|id| open.get(id)).any(is_open_snapshot)
     }
 
     /// Waits until none of the snapshots that are closed is open, or for so long.

@@ -3,6 +3,7 @@
 pub(crate) mod accounts;
 pub(crate) mod node;
 pub(crate) mod read_ahead;
+pub(crate) mod stream;
 pub(crate) mod write;
 
 use crate::file_system::accounts::Accounts;

@@ -39,8 +39,6 @@ pub fn trials() -> Vec<Trial> {
         trial("what_users_take_is_shown_and_limited_from_the_start", &[FUSE, ROOT], shared_out),
         trial("long_names_are_made_and_found_through_a_mount", &[FUSE, ROOT], long_names),
         trial("a_snapshot_that_took_the_name_of_another_is_seen_at_once", &[FUSE, ROOT], same_name),
-        trial("a_snapshot_is_given_up_before_it_goes_whatever_makes_it_go", &[FUSE, ROOT], given_up),
-        trial("two_that_are_mounted_at_one_place_are_destroyed_together", &[FUSE, ROOT], one_place),
         trial("nothing_is_mounted_over_what_the_daemon_needs_itself", &[FUSE, ROOT], not_over_the_home),
         trial("what_is_mounted_is_not_hidden_below_what_is_mounted_later", &[FUSE, ROOT], not_hidden),
         trial("snapshots_are_listed_as_they_are", &[FUSE, ROOT], snapshots_listed),
@@ -493,76 +491,6 @@ fn same_name() {
         drop(held);
         home.run("zfs destroy tank@s");
     }
-    daemon.end();
-}
-
-/// A snapshot that went with its last hold, or its last clone, was read on, where others wrote by then: errors of a healthy
-/// device, or files of others. So was one that was entered by one name and destroyed by another.
-fn given_up() {
-    let (home, at) = home();
-    let (daemon, _) = home.start(SERVE);
-    home.run("zfs create tank/a");
-    home.run("zfs mount tank/a");
-    let at = at.join("a");
-    fs::write(at.join("f"), vec![7; 1 << 20]).unwrap();
-    let open = |name: &str| {
-        home.run(&format!("zfs snapshot tank/a@{name}"));
-        fs::File::open(at.join(format!(".zfs/snapshot/{name}/f"))).unwrap()
-    };
-    let gone = |name: &str, file: &fs::File| {
-        home.fails(&format!("zfs list tank/a@{name}"), 1);
-        // What the kernel has of it may still be shown; what it asks for is not there.
-        let e = file.metadata().unwrap_err();
-        assert_eq!(e.raw_os_error(), Some(rustix::io::Errno::STALE.raw_os_error()), "{name}: {e}");
-    };
-    let held = open("held");
-    home.run("zfs hold k tank/a@held");
-    home.run("zfs destroy -d tank/a@held");
-    assert!(held.metadata().is_ok(), "it is only put off");
-    home.run("zfs release k tank/a@held");
-    gone("held", &held);
-    let cloned = open("cloned");
-    home.run("zfs clone tank/a@cloned tank/c");
-    home.run("zfs destroy -d tank/a@cloned");
-    assert!(cloned.metadata().is_ok(), "it is only put off");
-    home.run("zfs destroy tank/c");
-    gone("cloned", &cloned);
-    drop(open("old"));
-    home.run("zfs rename tank/a@old tank/a@new");
-    let renamed = fs::File::open(at.join(".zfs/snapshot/new/f")).unwrap();
-    home.run("zfs destroy tank/a@new");
-    gone("new", &renamed);
-    // One that is entered again and again is destroyed all the same.
-    let is_over = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
-                    let _ = fs::read(at.join(".zfs/snapshot/raced/f"));
-                }
-            });
-        }
-        for _ in 0..10 {
-            home.run("zfs snapshot tank/a@raced");
-            home.run("zfs destroy tank/a@raced");
-        }
-        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-    });
-    assert!(home.run("zpool status tank").contains("errors: No known data errors"));
-    daemon.end();
-}
-
-/// The lower one was to be unmounted first, which the other lay over.
-fn one_place() {
-    let (home, at) = home();
-    let (daemon, _) = home.start(SERVE);
-    home.run("zfs create tank/y");
-    for name in ["a", "b"] {
-        home.run(&format!("zfs create -o mountpoint={}/same tank/y/{name}", at.display()));
-        home.run(&format!("zfs mount -O tank/y/{name}"));
-    }
-    home.run("zfs destroy -r tank/y");
-    home.fails("zfs list tank/y", 1);
     daemon.end();
 }
 

@@ -12,6 +12,7 @@
 //!   rescue      files of pools that are not mounted
 //!   files       file systems in the machine's own tree
 //!   remounts    mounts that change while they are used
+//!   given_up    mounts that give up what goes
 //!   direct      files read and written past the cache
 //!   clients     nbdcopy, an XFS on a loop device
 //!   offers      what NBD clients find, and where
@@ -68,6 +69,7 @@ mod export;
 mod files;
 mod frames;
 mod full;
+mod given_up;
 mod golden;
 mod group;
 mod home;
@@ -113,6 +115,7 @@ fn main() -> ExitCode {
         rescue::trials(),
         files::trials(),
         remounts::trials(),
+        given_up::trials(),
         in_the_way::trials(),
         direct::trials(),
         clients::trials(),

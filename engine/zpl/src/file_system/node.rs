@@ -4,7 +4,7 @@
 //! decoded from the object's bonus whenever they are asked for, so that a reader sees what the newest txg says.
 
 use crate::file_system::FileSystem;
-use crate::file_system::write::behind::Stream;
+use crate::file_system::stream::Stream;
 use crate::refusal::Refusal;
 use crate::sa::{Attr, Attributes, Tables};
 use crate::stat::{FileKind, Stat, Time, kind_of};

@@ -20,7 +20,7 @@
 //! Not here: rights (fronts know who asks).
 
 mod attributes;
-pub(super) mod behind;
+mod behind;
 mod data;
 mod direct;
 mod log;

@@ -24,26 +24,6 @@ const UNDER_WAY: u64 = 32 << 20;
 /// Blocks of one write that are under way at once.
 const AT_ONCE: usize = 32;
 
-/// Where the last write of a file has ended, and how many bytes were written up to there one after the other. It changes
-/// under the file's lock.
-#[derive(Debug, Default)]
-pub(crate) struct Stream {
-    end: AtomicU64,
-    len: AtomicU64,
-}
-
-impl Stream {
-    /// Notes a write; answers how much was written in order just before it.
-    fn go_on(&self, offset: u64, end: u64) -> u64 {
-        let before = match self.end.swap(end, Ordering::Relaxed) == offset {
-            true => self.len.load(Ordering::Relaxed),
-            false => 0,
-        };
-        self.len.store(before.saturating_add(end - offset), Ordering::Relaxed);
-        before
-    }
-}
-
 /// Bytes of a file system that are being written behind.
 pub(super) type UnderWay = Arc<AtomicU64>;
 
@@ -93,14 +73,6 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_stream_is_what_goes_on_where_the_last_write_has_ended() {
-        let stream = Stream::default();
-        let writes = [(0, 3), (3, 4), (4, 9), (20, 21), (21, 25), (21, 25), (9, 10), (10, 11)];
-        let before: Vec<u64> = writes.into_iter().map(|(offset, end)| stream.go_on(offset, end)).collect();
-        assert_eq!(before, [0, 3, 4, 0, 1, 0, 0, 1]);
-    }
 
     #[test]
     fn no_more_is_under_way_than_there_are_places() {
