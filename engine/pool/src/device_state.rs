@@ -133,6 +133,7 @@ impl Pool {
 
     async fn online_now(&self, guid: Guid) -> Result<Health> {
         let inner = &self.0;
+        self.try_spares_again();
         let health = {
             let _one_at_a_time = inner.reshaping.lock().await;
             if self.is_cache_device(guid) {
@@ -173,6 +174,7 @@ impl Pool {
         Box::pin(async move {
             let pool = self.clone();
             world::spawn(async move {
+                pool.try_spares_again();
                 for leaf in pool.tree().leaves() {
                     match leaf.health().state {
                         State::Offline | State::Faulted => {}

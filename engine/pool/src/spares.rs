@@ -6,7 +6,8 @@
 //! ```
 //!
 //! It is looked when the pool is opened and after every txg. A device that an administrator took offline is not missed, and
-//! neither is one that stands in a replacement already.
+//! neither is one that stands in a replacement already. A spare that several pools have may be in use by another: it is
+//! tried again every [`TAKEN`], and one that does not fit is not, until an administrator has devices looked at.
 
 mod state;
 
@@ -14,9 +15,14 @@ pub(crate) use state::Spares;
 
 use crate::pool::{Pool, lock};
 use ondisk::PoolState;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use units::Guid;
+use std::time::Duration;
+use units::{Guid, Kind};
 use vdev::{AuxDevice, AuxKind, Device, Spec, State, VdevType};
+
+/// How soon a spare that another pool has is tried again.
+const TAKEN: Duration = Duration::from_secs(5);
 
 impl Pool {
     /// Begins to put a spare in place if one is wanted and there.
@@ -32,12 +38,35 @@ impl Pool {
             while let Some((old, spare)) = pool.wanted_spare() {
                 let guid = spare.guid;
                 if let Err(e) = pool.spare_in(old, spare).await {
+                    if e.kind() == Kind::Busy {
+                        // Another pool has it now, and may give it back.
+                        lock(&pool.0.spares.taken).insert(guid, world::now());
+                        pool.consider_spares_later();
+                        continue;
+                    }
                     lock(&pool.0.spares.refused).insert((old, guid));
                     pool.0.note_problem(e.at("a spare that was to take the place of a device"));
                 }
             }
             pool.0.spares.is_busy.store(false, Ordering::Release);
         }));
+    }
+
+    /// A pool that is idle has no txg after which it would be looked.
+    fn consider_spares_later(&self) {
+        let pool = Arc::downgrade(&self.0);
+        world::spawn(async move {
+            world::sleep(TAKEN).await;
+            if let Some(inner) = pool.upgrade() {
+                Pool(inner).consider_spares();
+            }
+        });
+    }
+
+    /// What an administrator does may have mended what a spare was refused for.
+    pub(crate) fn try_spares_again(&self) {
+        lock(&self.0.spares.refused).clear();
+        lock(&self.0.spares.taken).clear();
     }
 
     /// A spare that left a group is labelled as a spare again after the txg in which it left. Where the power went between
@@ -87,6 +116,8 @@ impl Pool {
         }
         let spec = tree.spec();
         let refused = lock(&self.0.spares.refused).clone();
+        let taken = lock(&self.0.spares.taken).clone();
+        let is_taken = |spare| taken.get(&spare).is_some_and(|at| world::now().since(*at) < TAKEN);
         for leaf in tree.leaves() {
             let lost = [State::Faulted, State::Removed, State::CannotOpen].contains(&leaf.health().state);
             let guid = leaf.guid();
@@ -95,7 +126,7 @@ impl Pool {
             }
             let fits = spares.iter().find(|spare| {
                 let is_free = spare.leaf.is_usable() && tree.find_leaf(spare.spec.guid).is_none();
-                is_free && !refused.contains(&(guid, spare.spec.guid))
+                is_free && !is_taken(spare.spec.guid) && !refused.contains(&(guid, spare.spec.guid))
             });
             if let Some(spare) = fits {
                 return Some((guid, spare.spec.clone()));

@@ -65,6 +65,7 @@ impl Pool {
         let inner = &self.0;
         let missing = || Error::new(Kind::NotFound, doing).because("there is no such device in the pool");
         let away: Vec<_> = inner.tree.tops().into_iter().filter(|top| !top.is_usable()).collect();
+        self.try_spares_again();
         let failed = inner.tree.clear(self.guid(), vdev).await.ok_or_else(missing)?;
         away.iter().filter(|top| top.is_usable()).for_each(|top| inner.space.set_allocatable(top.id, true));
         if inner.pipeline.suspension().why().is_some() {

@@ -40,6 +40,7 @@ mod resilver;
 mod resize;
 mod rounds;
 mod scrub;
+mod shared_spares;
 mod special;
 mod split;
 mod stages;

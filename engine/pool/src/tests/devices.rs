@@ -730,7 +730,7 @@ fn a_spare_that_leaves_in_the_midst_of_a_resilver_and_comes_back_is_given_everyt
     }
 }
 
-async fn settled(pool: &Pool, expected: &str) {
+pub(super) async fn settled(pool: &Pool, expected: &str) {
     for _ in 0..300 {
         if shape(pool) == expected && !is_behind(pool) && !pool.is_resilvering() {
             return;
