@@ -132,6 +132,8 @@ impl Appliance {
         if !force {
             self.end_users_of(names, false, doing).await?;
         }
+        // What is refused is mounted again, which what is closed could not be.
+        self.unmount_going(names, force).await?;
         let closed = {
             let _reading = pool.reading().await;
             let closed = pool.dsl().close_to_openers(names).await;
@@ -140,32 +142,39 @@ impl Appliance {
         if force {
             self.end_users_of(names, true, doing).await?;
         }
-        self.let_go_of(names, force).await?;
+        self.forget_snapshots(names).await;
         let given_up = async {
             while pool.dsl().has_open_snapshot(&closed) {
                 world::sleep(LOOK).await;
                 // A request that was under way may have entered it again.
-                for name in names.iter().filter(|name| name.contains('@')) {
-                    self.forget_snapshot(name).await;
-                }
+                self.forget_snapshots(names).await;
             }
         };
         world::timeout(PATIENCE, given_up).await;
         Ok(closed)
     }
 
-    /// Unmounts what goes.
+    /// Unmounts what goes, and ends its files.
     pub(crate) async fn let_go_of(&self, names: &[String], force: bool) -> Result<()> {
+        // Before any file is not served any more.
+        self.unmount_going(names, force).await?;
+        self.forget_snapshots(names).await;
+        Ok(())
+    }
+
+    /// Unmounts the file systems among these: all or none.
+    async fn unmount_going(&self, names: &[String], force: bool) -> Result<()> {
         let mut going = BTreeMap::new();
         for name in names.iter().filter(|name| !name.contains('@')) {
             going.extend(self.mounts_below(name));
         }
-        // All or none, and before any file is not served any more.
-        self.unmount_all(going.into_iter().collect(), force).await?;
+        self.unmount_all(going.into_iter().collect(), force).await
+    }
+
+    async fn forget_snapshots(&self, names: &[String]) {
         for name in names.iter().filter(|name| name.contains('@')) {
             self.forget_snapshot(name).await;
         }
-        Ok(())
     }
 
     /// Makes sure that no client uses the volumes at and below a dataset.
