@@ -2,7 +2,7 @@
 //!
 //! A file system is mounted in as many places as others gave it: by bind mounts, and in mount namespaces that were copied
 //! while it was there. To unmount it here ends it only where no such place is left; otherwise its users would go on there,
-//! and here whoever writes would write into the directory below, which is another file system's. So a copy of the mount is
+//! and here programs would write into the directory below, which is another file system's. So a copy of the mount is
 //! held meanwhile, and put back:
 //!
 //! ```text
@@ -197,7 +197,7 @@ fn still_mounted(device: u64) -> Option<Elsewhere> {
     Some(Elsewhere::OtherNamespace(why))
 }
 
-/// A copy of a mount, and its place by a descriptor of the directory above: a user who may write there cannot have it put
+/// A copy of a mount, and its place by a descriptor of the directory above: a user that may write there cannot have it put
 /// back elsewhere.
 struct Held<'a> {
     copy: OwnedFd,
@@ -312,7 +312,7 @@ pub(crate) fn prepare(at: &Path, overlay: bool, needed: &[PathBuf]) -> Result<Pa
 }
 
 /// Where a path leads, whose last parts need not be there; or the first symbolic link on the way that belongs to neither
-/// root nor this user: whoever may write into a directory above a mount point could have anything mounted over.
+/// root nor this user: a user that may write into a directory above a mount point could have anything mounted over.
 /// What is dead is asked for nothing.
 fn without_links(at: &Path, own: u32) -> Result<PathBuf, PathBuf> {
     let names = |path: &Path| path.components().map(|name| name.as_os_str().to_owned()).collect::<Vec<_>>();
@@ -387,7 +387,7 @@ mod tests {
         std::fs::remove_dir_all(&root).unwrap();
     }
 
-    /// A user who may write into a directory had what root mounts below it mounted over any other.
+    /// A user that may write into a directory had what root mounts below it mounted over any other.
     #[test]
     fn a_link_of_another_user_leads_to_no_mount_point() {
         let root =

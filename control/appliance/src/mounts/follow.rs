@@ -329,7 +329,7 @@ fn changing<'a>(these: impl IntoIterator<Item = &'a Leaving>) -> impl Iterator<I
 mod tests {
     use super::*;
 
-    /// As another user than root, who changes nothing in place, each that had been put back was mounted anew.
+    /// A daemon of another user than root changes nothing in place: each that had been put back was mounted anew.
     #[test]
     fn a_mount_that_was_put_back_is_as_it_should_be() {
         let asked = Options { overlay: false, ..Options::new("tank/a") };

@@ -374,7 +374,7 @@ fn by_link() {
     let (daemon, _) = home.start(SERVE);
     assert_eq!(fs::read_to_string(real.join("f")).unwrap(), "kept");
     home.run("zfs destroy tank/l");
-    // One that a user has made, who would say so what root mounts over.
+    // One that a user has made: it would say what root mounts over.
     home.run("zfs mount tank");
     std::os::unix::fs::symlink(&real, at.join("x")).unwrap();
     std::os::unix::fs::lchown(at.join("x"), Some(4242), None).unwrap();
