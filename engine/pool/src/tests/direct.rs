@@ -156,6 +156,46 @@ fn a_write_past_the_cache_is_on_its_device_when_it_is_answered_and_not_in_memory
     });
 }
 
+/// What is written behind takes space before its txg is synced, and none that is not there: a pool that gets full by it says
+/// so to the writer, has what it acknowledged, and gives all of it back.
+#[test]
+fn a_pool_that_gets_full_by_what_is_written_behind_loses_nothing_and_gives_it_back() {
+    for layout in [Layout::Stripe, Layout::Raidz { parity: 1 }] {
+        let rig = Rig::new(layout, 3, 64 << 20);
+        let own = rig.clone();
+        rig.run(4, async move {
+            let pool = own.create().await;
+            pool.0.tunables.set(Tunable::WriteBehindMin, 0).unwrap();
+            let fs = make(&pool).await;
+            let (file, mut all) = (add(&fs, "f").await, Vec::new());
+            let refused = loop {
+                let bytes = noise(all.len() as u64, 4 * RECORD as usize);
+                match file.write(all.len() as u64, &bytes).await {
+                    Ok(()) => all.extend(bytes),
+                    Err(e) => break e,
+                }
+                assert!(all.len() < 256 << 20, "it gets full");
+            };
+            assert_eq!(refused.kind(), units::Kind::NoSpace, "{refused}");
+            file.sync().await.unwrap();
+            pool.sync().await.unwrap();
+            for at in (0..all.len()).step_by(1 << 20) {
+                let found = file.read(at as u64, 1 << 20).await.unwrap();
+                assert!(found[..] == all[at..][..found.len()], "{layout:?} at {at}");
+            }
+            super::verify(&pool).await;
+            file.truncate(0).await.unwrap();
+            for _ in 0..8 {
+                pool.sync().await.unwrap();
+            }
+            file.write(0, &all[..32 << 20]).await.unwrap();
+            super::verify(&pool).await;
+            drop((file, fs));
+            pool.export().await.unwrap();
+        });
+    }
+}
+
 /// What a file was at each moment since it was durable the last time, and what snapshots have.
 #[derive(Default)]
 struct Told {
