@@ -11,6 +11,7 @@
 use crate::options::Options;
 use crate::place::{self, Unusable};
 use crate::wire::{self, Head, Init};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -83,15 +84,24 @@ impl Device {
 
     /// Ends the connection, for all users of the mount, wherever they are. That is a word in the kernel's file system for
     /// it, which need not be mounted: then root has it for this word alone.
+    ///
+    /// The kernel gives the number of a connection that has ended to the next file system, of any program. A word stays
+    /// that of the connection it was opened for, and this one has its number as long as it is there: so it is asked for
+    /// that after the opening.
     pub fn abort(&self) -> io::Result<()> {
         let Some(connection) = self.connection.get() else { return Ok(()) };
-        let name = format!("{connection}/abort");
-        std::fs::write(format!("/sys/fs/fuse/connections/{name}"), "1").or_else(|_| {
-            let control = open_control()?;
-            let word = rustix::fs::openat(control, name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
-            rustix::io::write(word, b"1")?;
-            Ok(())
-        })
+        let word = open_abort(*connection);
+        if self.is_connected() {
+            rustix::io::write(word?, b"1")?;
+        }
+        Ok(())
+    }
+
+    /// The kernel has not let go of it.
+    fn is_connected(&self) -> bool {
+        let mut asked = [PollFd::new(&*self.file, PollFlags::empty())];
+        let at_once = Timespec::default();
+        rustix::event::poll(&mut asked, Some(&at_once)).is_ok_and(|ended| ended == 0)
     }
 
     /// The first request and its answer: what the kernel can, of which `wanted` is to be, with requests of up to `io_max`
@@ -126,8 +136,16 @@ impl Device {
     }
 }
 
+/// What ends a connection when it is written to.
+fn open_abort(connection: u32) -> io::Result<OwnedFd> {
+    let name = format!("{connection}/abort");
+    let how = OFlags::WRONLY | OFlags::CLOEXEC;
+    let mounted = rustix::fs::open(format!("/sys/fs/fuse/connections/{name}"), how, Mode::empty());
+    Ok(mounted.or_else(|_| rustix::fs::openat(open_control()?, name, how, Mode::empty()))?)
+}
+
 /// The file system that has a directory for each connection, mounted nowhere.
-fn open_control() -> io::Result<OwnedFd> {
+fn open_control() -> rustix::io::Result<OwnedFd> {
     let control = fsopen("fusectl", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(control.as_fd())?;
     let attributes = MountAttrFlags::empty();

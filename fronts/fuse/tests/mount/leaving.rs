@@ -3,10 +3,14 @@
 use crate::bench::{Bench, NEEDS};
 use interop::harness::{Need, Trial, trial};
 use interop::programs::command;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags};
 use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::process::Stdio;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
@@ -14,6 +18,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("a_client_that_is_killed_while_it_writes_leaves_a_good_file_system", &NEEDS, killed),
         trial("what_is_in_use_is_unmounted_by_force_alone", &NEEDS, busy),
+        trial("by_force_no_other_mount_is_ended", &NEEDS, others),
         trial("requests_that_wait_for_ever_do_not_keep_it_mounted", &NEEDS, stuck),
         trial("somebody_else_may_unmount_it", &NEEDS, elsewhere),
         trial("what_another_namespace_has_stays_and_is_ended_by_force", &namespaces, other_namespace),
@@ -88,6 +93,43 @@ fn busy() {
     bench.mount();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
     assert!(bench.root().join("load").exists());
+}
+
+/// The kernel gave the number of a connection that had just ended to the next mount, of any program, which was ended in its
+/// place.
+fn others() {
+    let bench = Bench::new();
+    std::fs::write(bench.root().join("f"), "kept").unwrap();
+    let is_over = AtomicBool::new(false);
+    let at = ["a", "b"].map(|name| bench.beside(name));
+    let ended: usize = std::thread::scope(|scope| {
+        let others = at.each_ref().map(|at| scope.spawn(|| mount_and_unmount(at, &is_over)));
+        for _ in 0..150 {
+            bench.unmount(true).unwrap();
+            bench.mount();
+            assert_eq!(std::fs::read_to_string(bench.root().join("f")).unwrap(), "kept");
+        }
+        is_over.store(true, Ordering::SeqCst);
+        others.map(|other| other.join().unwrap()).iter().sum()
+    });
+    assert_eq!(ended, 0, "mounts of other programs were ended");
+}
+
+/// Another program that mounts and unmounts: how many of its connections were ended while they were mounted.
+fn mount_and_unmount(at: &Path, is_over: &AtomicBool) -> usize {
+    std::fs::create_dir(at).unwrap();
+    let mut ended = 0;
+    while !is_over.load(Ordering::SeqCst) {
+        let device = File::options().read(true).write(true).open("/dev/fuse").unwrap();
+        let options = format!("fd={},rootmode=40000,user_id=0,group_id=0", device.as_raw_fd());
+        let options = std::ffi::CString::new(options).unwrap();
+        rustix::mount::mount("other", at, "fuse", MountFlags::empty(), &*options).unwrap();
+        std::thread::sleep(Duration::from_micros(200));
+        let mut asked = [PollFd::new(&device, PollFlags::empty())];
+        ended += rustix::event::poll(&mut asked, Some(&Timespec::default())).unwrap();
+        rustix::mount::unmount(at, UnmountFlags::DETACH).unwrap();
+    }
+    ended
 }
 
 fn elsewhere() {
