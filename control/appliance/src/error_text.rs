@@ -1,6 +1,7 @@
 //! Errors as OpenZFS's commands word them, where it has words for them.
 
 use api::ApiError;
+use pool::Estranged;
 use units::{Error, Kind};
 use vdev::Lacking;
 
@@ -43,10 +44,19 @@ pub(crate) fn lacking(e: &Error) -> Option<&Lacking> {
     cause.downcast_ref()
 }
 
+/// The devices of a pool that went on without one another.
+pub(crate) fn estranged(e: &Error) -> Option<&Estranged> {
+    let cause: &(dyn std::error::Error + 'static) = e.cause()?;
+    cause.downcast_ref()
+}
+
 /// What went wrong, in the words of OpenZFS where it has some.
 pub(crate) fn why(about: About, e: &Error) -> String {
     if let Some(lacking) = lacking(e) {
         return lacking.to_string();
+    }
+    if let Some(estranged) = estranged(e) {
+        return estranged.to_string();
     }
     // What lies behind an error of these kinds says more than the kind; for the others the error is a sentence.
     let phrase = match (e.kind(), about) {

@@ -44,7 +44,7 @@ pub(crate) use event_ring::Events;
 pub(crate) use state::{Access, Failed, Open, Pools, Watch, devices_of};
 
 use crate::appliance::{Appliance, By};
-use crate::error_text::{About, cannot, lacking, no_such_pool, why};
+use crate::error_text::{About, cannot, estranged, lacking, no_such_pool, why};
 use crate::home::Known;
 use api::{ApiError, Reply, Result};
 use futures_util::future::join_all;
@@ -65,6 +65,10 @@ const RETRY: Duration = Duration::from_millis(50);
 /// So many pools are opened side by side when the daemon starts.
 const OPENED_AT_ONCE: usize = 8;
 
+/// What helps a pool whose devices went on without one another.
+const KEEP_ONE: &str = "take away those that are not to be kept, and 'zpool clear' opens the pool with the others; or 'zpool export' it, \
+    and 'zpool import -f' copies the newest state over the others";
+
 fn failed(e: &Error, vdevs: Option<api::Vdev>) -> Failed {
     match lacking(e) {
         Some(Lacking { lines, tree }) => Failed {
@@ -72,6 +76,11 @@ fn failed(e: &Error, vdevs: Option<api::Vdev>) -> Failed {
             unusable: lines.clone(),
             // What the pool knows of itself is better than what the labels that are left tell.
             vdevs: tree.as_ref().map(vdevs::of_status).or(vdevs),
+        },
+        None if let Some(estranged) = estranged(e) => Failed {
+            why: estranged.summary(),
+            unusable: estranged.lines().chain([KEEP_ONE.to_string()]).collect(),
+            vdevs,
         },
         None => {
             // Of one that is damaged the labels would tell that all is well.
@@ -153,6 +162,7 @@ pub(crate) struct Opening {
     pub is_temporary: bool,
     pub force: bool,
     pub missing_log: bool,
+    pub copy_over: bool,
     /// As it was in this txg, for reading only.
     pub txg: Option<u64>,
 }
@@ -237,6 +247,7 @@ impl Appliance {
             is_temporary: known.temporary,
             force: true,
             missing_log: false,
+            copy_over: false,
             txg: known.txg,
         };
         let runs = || match open_elsewhere::opener(candidate.config.process.as_deref()) {
@@ -293,6 +304,7 @@ impl Appliance {
             host: self.0.host.clone(),
             force: how.force,
             missing_log: how.missing_log,
+            copy_over: how.copy_over,
             cache: self.0.cache.clone(),
             hub: self.0.hub.clone(),
             tunables: self.0.tunables.clone(),

@@ -41,7 +41,7 @@ pub(crate) async fn load(tree: &Tree, log: &dyn SpaceLog, synced: Txg) -> Result
 }
 
 /// Notes what the leaves of each top-level vdev miss that are behind the newest of them. `newest` is the txg of the
-/// newest uberblock on each.
+/// newest state of the pool on each.
 pub(crate) fn note_laggards(tree: &Tree, newest: &HashMap<Guid, Txg>) {
     let of = |leaf: &Leaf| newest.get(&leaf.guid()).copied().unwrap_or(Txg::NONE);
     for top in tree.tops() {

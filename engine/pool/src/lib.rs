@@ -85,7 +85,7 @@ pub use rewind::{Back, open_back};
 pub use scrub::ScanStatus;
 pub use snapshots::RollbackReach;
 pub use sweep::{Sweep, SweepState, SweepStatus};
-pub use uberblocks::{Stranger, strangers_of, txgs_of};
+pub use uberblocks::{Estranged, Stranger, txgs_of};
 pub use vdev::scan::{Candidate, scan, scan_dirs};
 pub use vdev_properties::{NO_CACHE_FLUSH, THRESHOLDS};
 pub use verify::{Damage, Tally, VerifyReport};

@@ -21,7 +21,7 @@ pub(crate) use state::Multihost;
 
 use crate::open::OpenOptions;
 use crate::pool::{Host, Pool, lock};
-use crate::uberblocks::newest;
+use crate::uberblocks::states;
 use dsl::pool_props::PoolProp;
 use dsl::props::Value;
 use ondisk::{PoolState, Uberblock};
@@ -161,7 +161,7 @@ async fn watch(tree: &Tree, seen: &Uberblock, patience: Duration) -> Result<bool
     loop {
         let left = until.since(world::now());
         world::sleep(left.min(LOOK)).await;
-        if newest(tree, None).await?.0.is_newer_than(seen) {
+        if states(tree, None).await?.newest.is_newer_than(seen) {
             return Ok(true);
         }
         if left <= LOOK {
@@ -183,7 +183,7 @@ pub fn is_active(candidate: &Candidate, patience: Duration) -> Boxed<'_, Result<
             ..vdev::OpenOptions::new(OpenMode::ReadOnly)
         };
         let tree = Tree::open(candidate.tree.clone(), how).await?;
-        let seen = newest(&tree, None).await?.0;
+        let seen = states(&tree, None).await?.newest;
         watch(&tree, &seen, patience).await
     })
 }

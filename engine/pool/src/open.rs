@@ -16,7 +16,7 @@ use crate::logs::only_reading;
 use crate::parts::{Parts, assemble, min_alloc, space_spec, worst};
 use crate::pool::{Host, Pool, lock};
 use crate::split_off::SplitOff;
-use crate::uberblocks::newest;
+use crate::uberblocks::{States, states};
 use crate::{dtl, log_space_maps, multihost, vdev_zaps};
 use arc::Cache;
 use codec::checksum::{Checksummer, Salt};
@@ -29,7 +29,7 @@ use ondisk::{Feature, NvList, PoolState, Uberblock};
 use probe::Hub;
 use std::sync::Arc;
 use tunables::Tunables;
-use units::{Error, Guid, HashMap, Kind, ObjectId, ObjsetId, Result, Txg};
+use units::{Error, Kind, ObjectId, ObjsetId, Result, Txg};
 use vdev::label::config::PoolConfig;
 use vdev::scan::Candidate;
 use vdev::{Lacking, Spec, Tree, VdevType};
@@ -48,6 +48,9 @@ pub struct OpenOptions {
     pub force: bool,
     /// Open it even if a log device is missing, and lose what was on it.
     pub missing_log: bool,
+    /// Open it even if devices went on without one another: the newest state is copied over the others. For reading it is
+    /// never asked.
+    pub copy_over: bool,
     pub cache: Arc<Cache>,
     /// What may change while it is open.
     pub tunables: Arc<Tunables>,
@@ -137,12 +140,13 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, special: Specia
         ..vdev::OpenOptions::new(mode)
     };
     let (tree, found) = open_newest(candidate, &options, how, &special).await?;
-    let Found { uberblock, newest, config, .. } = found;
-    let missing_log = options.missing_log;
+    let Found { states, config, .. } = found;
+    let uberblock = states.newest.clone();
+    let (missing_log, read_only) = (options.missing_log, options.read_only);
     let built = match check_devices(&tree) {
         Ok(()) => {
-            // Before the first block is read from a device that may be behind.
-            dtl::note_laggards(&tree, &newest);
+            states.note_missing(&tree);
+            tree.set_past(states.past());
             build(candidate, tree.clone(), (uberblock, config), options, special).await
         }
         Err(e) => Err(e),
@@ -155,6 +159,12 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, special: Specia
             return Err(e);
         }
     };
+    // The newest state can be read.
+    if !read_only {
+        states.forget_others(&tree).await;
+    }
+    // What each device misses is in the pool, which is read by then.
+    tree.leaves().iter().filter(|leaf| leaf.missing().is_any()).for_each(|leaf| leaf.forget_wrong_blocks());
     // A pool that cannot take over its logs is not open, so it could not be cleared.
     pool.txgs().set_impatient(true);
     let begin = async {
@@ -170,9 +180,7 @@ async fn open_inner(candidate: &Candidate, options: OpenOptions, special: Specia
 
 /// What the devices say of a pool.
 struct Found {
-    uberblock: Uberblock,
-    /// The txg of the newest uberblock on each device.
-    newest: HashMap<Guid, Txg>,
+    states: States,
     config: PoolConfig,
     spec: Spec,
 }
@@ -190,18 +198,27 @@ async fn open_newest(
     for _ in 0..LOOKS {
         let found = look(candidate, options, &how, special).await?;
         // A device may be called otherwise in a label that was written for a txg which was never reached.
-        let reached = limit.is_none().then_some(found.uberblock.txg);
+        let reached = limit.is_none().then_some(found.states.newest.txg);
         let how = vdev::OpenOptions { limit: reached, ..how.clone() };
         let tree = Tree::open(found.spec.clone(), how).await?;
-        let age = |uberblock: &Uberblock| (uberblock.txg, uberblock.timestamp);
-        let has_moved = match options.read_only {
-            true => false,
-            false => newest(&tree, limit).await.is_ok_and(|(now, _)| age(&now) > age(&found.uberblock)),
-        };
-        if !has_moved {
+        if options.read_only {
             return Ok((tree, found));
         }
-        tree.close().await;
+        let age = |uberblock: &Uberblock| (uberblock.txg, uberblock.timestamp);
+        match states(&tree, limit).await {
+            // A device may have come meanwhile.
+            Ok(now) if age(&now.newest) <= age(&found.states.newest) => {
+                return match check_history(&now, options) {
+                    Ok(()) => Ok((tree, Found { states: now, ..found })),
+                    Err(e) => {
+                        tree.close().await;
+                        Err(e)
+                    }
+                };
+            }
+            Ok(_) => tree.close().await,
+            Err(_) => return Ok((tree, found)),
+        }
     }
     Err(Error::new(Kind::Busy, "open").because("its uberblocks change: something else writes to the pool"))
 }
@@ -218,21 +235,22 @@ async fn look(
     // Labels do not say that a vdev which is missing was only a log, and with some vdevs gone the others may still
     // have a copy of the MOS, which knows what the gone ones are: so what is missing is named only if it hurts.
     let read = async {
-        let (uberblock, newest) = newest(&tree, special.limit).await?;
-        // Before the first block is read from a device that may be behind.
-        dtl::note_laggards(&tree, &newest);
+        let states = states(&tree, special.limit).await?;
+        let uberblock = &states.newest;
+        check_history(&states, options)?;
+        states.note_missing(&tree);
         check_version(uberblock.version)?;
         check_txg(uberblock.txg)?;
         if !options.read_only {
-            multihost::check(&tree, &uberblock, &candidate.config, options).await?;
+            multihost::check(&tree, uberblock, &candidate.config, options).await?;
         }
-        let (mut config, mut spec) = read_config(&tree, &uberblock, options).await?;
+        let (mut config, mut spec) = read_config(&tree, uberblock, options).await?;
         match &special.split {
             Some(split) => split.put_on(&mut config, &mut spec),
             None => check_guid(candidate, &config)?,
         }
         forgive(&mut spec);
-        Ok(Found { uberblock, newest, config, spec })
+        Ok(Found { states, config, spec })
     };
     read.await.or_else(|e| check_devices(&tree).and(Err(e)))
 }
@@ -243,6 +261,16 @@ fn check_devices(tree: &Tree) -> Result<()> {
         return Ok(());
     }
     Err(Error::new(Kind::Io, "open").because(Lacking::from(tree.status())))
+}
+
+/// No device has what would be lost.
+fn check_history(states: &States, options: &OpenOptions) -> Result<()> {
+    match states.estranged() {
+        Some(estranged) if !options.read_only && !options.copy_over => {
+            Err(Error::new(Kind::Invalid, "open").because(estranged))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_label(candidate: &Candidate, options: &OpenOptions) -> Result<()> {

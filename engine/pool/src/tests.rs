@@ -13,6 +13,7 @@ mod errors;
 mod expand;
 mod faults;
 mod file_logs;
+mod forked;
 mod frees;
 mod full;
 mod full_files;
@@ -211,6 +212,7 @@ fn plainly() -> OpenOptions {
         host: host(),
         force: false,
         missing_log: false,
+        copy_over: false,
         cache: cache(),
         hub: Default::default(),
         tunables: Default::default(),

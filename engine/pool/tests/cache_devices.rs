@@ -66,6 +66,7 @@ async fn open(tunables: Arc<Tunables>) -> Pool {
         host: host(),
         force: false,
         missing_log: false,
+        copy_over: false,
         cache: memory(),
         hub: Default::default(),
         tunables,

@@ -55,6 +55,12 @@ pub fn complaint(device: &str, health: Health, detail: Option<&str>) -> String {
             let help = "attach it, or say where it is with 'zpool import -d'";
             return format!("{device} cannot be opened{why}: {help}");
         }
+        (_, Aux::WentOn) => {
+            let why = detail.unwrap_or("it was used without the pool");
+            let help = "copy that from an import of it alone, then have it taken as a new device by 'zpool detach' and \
+                        'zpool attach -f', or 'zpool replace -f'";
+            return format!("{device} is not taken back: {why}: {help}");
+        }
         (_, _) if detail.is_some() => {
             return format!("{device} cannot be used: {}", detail.unwrap_or_default());
         }

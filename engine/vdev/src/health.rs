@@ -49,6 +49,8 @@ pub enum Aux {
     Spared,
     UnsupportedFeature,
     ChildrenOffline,
+    /// It was used without the others, and has what they have not.
+    WentOn,
 }
 
 impl Aux {
@@ -68,6 +70,7 @@ impl Aux {
             Aux::Spared => "currently in use",
             Aux::UnsupportedFeature => "unsupported feature(s)",
             Aux::ChildrenOffline => "all children offline",
+            Aux::WentOn => "used without the pool",
         }
     }
 }

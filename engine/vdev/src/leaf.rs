@@ -13,12 +13,15 @@ use crate::closing::Closable;
 use crate::diagnosis::{Diagnosis, Fault, Thresholds, Verdict};
 use crate::flush::{Due, Durability, LOST};
 use crate::geometry::leaf_asize;
-use crate::label::read::{Labels, read_labels};
+use crate::history::{Departure, Past};
+use crate::label::fresh::forget_uberblocks;
+use crate::label::read::{Labels, read_labels, read_uberblocks};
 use crate::pace::Pace;
 use crate::queue::schedule::{Direction, Shape};
 use crate::queue::{Answer, Outcome, Queue, Work};
 use crate::stats::LeafStats;
 use crate::{Aux, Device, Errors, Health, Missing, OpenOptions, Priority, State};
+use ondisk::Uberblock;
 use ondisk::label::{BOOT_HEADER_OFFSET, DATA_OFFSET, LABEL_PAD_SIZE, LABEL_SIZE};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -59,6 +62,33 @@ const MISSED_AHEAD: u64 = 2;
 
 /// How long a device that is opened again may take to give back what it was asked before.
 const CLOSING: Duration = Duration::from_secs(10);
+
+/// Why a device is not taken back: how it departs from the pool, and where that is.
+#[derive(Debug)]
+struct WentOn(Departure, Txg);
+
+impl std::fmt::Display for WentOn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let WentOn(Departure { first, last, .. }, latest) = self;
+        write!(
+            f,
+            "it was used without the pool, from txg {first} to {last}, and has what the pool, at txg {latest}, has not"
+        )
+    }
+}
+
+impl std::error::Error for WentOn {}
+
+/// What a device must be that is opened again.
+#[derive(Clone, Copy)]
+pub(crate) struct Expected<'a> {
+    pub pool: Guid,
+    /// Of a device that was never open.
+    pub min_asize: u64,
+    pub ashift: u32,
+    pub mode: OpenMode,
+    pub past: &'a Mutex<Past>,
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -432,12 +462,12 @@ impl Leaf {
     }
 
     /// Forgets all errors and brings the device back, as `zpool clear` does: it is opened again where it gives no sign of
-    /// life, must carry the labels of this leaf of `pool` and have its old size, or `min_asize` when it was never open; and
-    /// what was written to it and is not known to be durable is written once more.
+    /// life, must be as expected; and what was written to it and is not known to be durable is written once more.
     ///
     /// # Errors
     /// `Io` when it is still not there, or does not take what it must; then it is as it was, or not open.
-    pub(crate) async fn revive(self: &Arc<Leaf>, pool: Guid, min_asize: u64, mode: OpenMode) -> Result<()> {
+    pub(crate) async fn revive(self: &Arc<Leaf>, expected: &Expected<'_>) -> Result<()> {
+        let mode = expected.mode;
         if self.health().state == State::Offline {
             return Ok(());
         }
@@ -447,11 +477,7 @@ impl Leaf {
         }
         self.lock().health = Health::ONLINE;
         if self.probe(mode).await.is_err() {
-            self.reopen(pool, min_asize, mode).await.inspect_err(|e| {
-                let mut inner = self.lock();
-                inner.health = Health::new(State::CannotOpen, Aux::OpenFailed);
-                inner.detail = Some(e.to_string());
-            })?;
+            self.reopen(expected).await.inspect_err(|e| self.note_not_open(e))?;
         }
         // Operations that were under way when it failed may have been counted meanwhile.
         self.pardon();
@@ -479,6 +505,13 @@ impl Leaf {
         self.suspected.store(0, Ordering::Relaxed);
     }
 
+    /// Forgets blocks that were wrong on it: it was read before it was known what it misses.
+    pub fn forget_wrong_blocks(&self) {
+        self.errors[Fault::Checksum as usize].store(0, Ordering::Relaxed);
+        self.suspected.fetch_and(!(1 << Fault::Checksum as u8), Ordering::Relaxed);
+        self.lock().diagnosis.forget();
+    }
+
     /// Forgets what speaks against the device.
     fn pardon(&self) {
         let mut inner = self.lock();
@@ -487,23 +520,82 @@ impl Leaf {
         inner.detail = None;
     }
 
-    /// Opens the device anew. What it missed while it was never open is noted.
-    async fn reopen(&self, pool: Guid, min_asize: u64, mode: OpenMode) -> Result<()> {
+    /// Why it is not open.
+    fn note_not_open(&self, e: &Error) {
+        let cause: Option<&(dyn std::error::Error + 'static)> = e.cause().map(|cause| cause as _);
+        let went_on = cause.and_then(|cause| cause.downcast_ref::<WentOn>());
+        let aux = if went_on.is_some() { Aux::WentOn } else { Aux::OpenFailed };
+        let mut inner = self.lock();
+        inner.health = Health::new(State::CannotOpen, aux);
+        inner.detail = Some(went_on.map_or_else(|| e.to_string(), WentOn::to_string));
+    }
+
+    /// Opens the device anew. What it missed while it was never open is noted. One that went on without the pool meanwhile
+    /// is refused; of a txg that was cut short on it nothing is left behind.
+    async fn reopen(&self, expected: &Expected<'_>) -> Result<()> {
         let own = self.guid();
         let is_it = |labels: &Labels| {
             let is =
                 |name: &str, guid: Guid| labels.best(None).is_some_and(|l| l.guid(name).ok() == Some(guid));
-            is("pool_guid", pool) && (is("guid", own) || is("top_guid", own))
+            is("pool_guid", expected.pool) && (is("guid", own) || is("top_guid", own))
         };
-        self.reopen_if(min_asize, mode, is_it).await
+        let (disk, was_open) = self.open_anew(expected.min_asize, expected.mode, is_it).await?;
+        self.check_past(&disk, expected).await?;
+        if !was_open {
+            let last = read_labels(&disk).await.best(None).and_then(|l| l.u64("txg").ok()).unwrap_or(0);
+            self.missing.add(Txg(last)..=self.missed_to());
+        }
+        self.take(disk);
+        Ok(())
     }
 
-    async fn reopen_if(
+    /// # Errors
+    /// `Io`, because of [`WentOn`], when the device has states of its own, later than the last that it shares with the pool.
+    async fn check_past(&self, disk: &Arc<dyn Disk>, expected: &Expected<'_>) -> Result<()> {
+        let uberblocks = read_uberblocks(disk, expected.ashift).await;
+        let (departure, latest) = {
+            let past = expected.past.lock().unwrap_or_else(PoisonError::into_inner);
+            let missing = self.missing.ranges();
+            (past.departure(&uberblocks).or_else(|| past.unknown(&uberblocks, &missing)), past.latest())
+        };
+        let (Some(departure), Some(latest)) = (departure, latest) else { return Ok(()) };
+        if departure.went_on {
+            return Err(Error::new(Kind::Io, "open again")
+                .at(self.device())
+                .because(WentOn(departure, latest)));
+        }
+        self.missing.add(departure.missing_from()..=self.missed_to());
+        if expected.mode == OpenMode::ReadWrite {
+            forget_uberblocks(disk, expected.ashift, |u| departure.is_foreign(u)).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes from a device, before any is written to it, the uberblocks that `is_foreign` names.
+    ///
+    /// # Errors
+    /// `Io`: it is not open any more.
+    pub async fn forget(&self, ashift: u32, is_foreign: impl Fn(&Uberblock) -> bool + Send) -> Result<()> {
+        let cleaned = forget_uberblocks(&self.disk()?, ashift, is_foreign).await;
+        if let Err(e) = &cleaned {
+            self.note_not_open(e);
+            self.lock().disk = None;
+        }
+        cleaned
+    }
+
+    /// What is being written now may be on its way past a device that is not open.
+    fn missed_to(&self) -> Txg {
+        Txg(self.syncing.load(Ordering::Relaxed) + MISSED_AHEAD)
+    }
+
+    /// Opens the device at its place, and answers whether it was open before. It is in use from [`Leaf::take`] on.
+    async fn open_anew(
         &self,
         min_asize: u64,
         mode: OpenMode,
         is_it: impl Fn(&Labels) -> bool + Send,
-    ) -> Result<()> {
+    ) -> Result<(Arc<dyn Disk>, bool)> {
         let (device, before, old, closed) = {
             let mut inner = self.lock();
             (inner.device.clone(), inner.psize, inner.disk.take(), inner.closed.clone())
@@ -522,19 +614,24 @@ impl Leaf {
             return Err(refused("it is smaller than it was".into()));
         }
         let labels = read_labels(&disk).await;
+        if labels.is_empty()
+            && let (_, Err(e)) = disk.read(BOOT_HEADER_OFFSET, IoBuf::scratch(LABEL_PAD_SIZE as usize)).await
+        {
+            return Err(refused(format!("its labels cannot be read: {e}")));
+        }
         if !is_it(&labels) {
             return Err(refused("it carries no label of this device of the pool".into()));
         }
-        if before == 0 {
-            let last = labels.best(None).and_then(|l| l.u64("txg").ok()).unwrap_or(0);
-            self.missing.add(Txg(last)..=Txg(self.syncing.load(Ordering::Relaxed) + MISSED_AHEAD));
-        }
+        Ok((disk, before > 0))
+    }
+
+    fn take(&self, disk: Arc<dyn Disk>) {
+        let psize = crate::geometry::leaf_psize(disk.geometry().size);
         let closed = Arc::new(Event::new());
         let mut inner = self.lock();
         inner.disk = Some(Closable::around(disk, closed.clone()));
         inner.closed = closed;
-        inner.psize = if before > 0 { before } else { psize };
-        Ok(())
+        inner.psize = if inner.psize > 0 { inner.psize } else { psize };
     }
 
     pub(crate) fn set_health(&self, health: Health) {

@@ -32,6 +32,7 @@ mod flush;
 pub mod geometry;
 pub mod gpt;
 mod health;
+pub mod history;
 mod kinds;
 pub mod label;
 mod leaf;

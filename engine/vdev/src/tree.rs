@@ -3,12 +3,13 @@
 //! It keeps the [`Spec`] it was opened from: that is what labels and MOS are written from, and the pool changes it
 //! there (the metaslab array of a new vdev, the ZAPs, a property).
 
-use crate::leaf::Leaf;
+use crate::history::Past;
+use crate::leaf::{Expected, Leaf};
 use crate::open::{open_aux, open_top};
 use crate::status::VdevStatus;
 use crate::{Aux, Health, OpenOptions, Spec, State, Top, VdevType};
 use futures_util::future::{join, join_all};
-use ondisk::PoolState;
+use ondisk::{PoolState, Uberblock};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use tunables::{Tunable, Tunables};
@@ -26,6 +27,7 @@ pub struct Tree {
     tops: RwLock<Vec<Option<Arc<Top>>>>,
     aux: Mutex<[Vec<AuxDevice>; 2]>,
     options: OpenOptions,
+    past: Mutex<Past>,
 }
 
 /// Top-level vdevs that are open and not yet part of a tree.
@@ -73,6 +75,7 @@ impl Tree {
             tops: RwLock::new(tops),
             aux: Mutex::default(),
             options,
+            past: Mutex::default(),
         }))
     }
 
@@ -241,16 +244,16 @@ impl Tree {
         }
         let leaves = found.iter().flat_map(|(top, node)| {
             node.clear();
-            node.leaves().into_iter().map(|leaf| (top.least_of_a_leaf(), leaf))
+            node.leaves().into_iter().map(|leaf| (top.clone(), leaf))
         });
         let spec = self.spec();
         let is_offline = |leaf: &Leaf| spec.find(leaf.guid()).is_some_and(|spec| spec.offline == Some(1));
-        let revived = leaves.map(|(least, leaf)| {
+        let revived = leaves.map(|(top, leaf)| {
             let stays_offline = is_offline(&leaf) && !leaf.is_usable();
             async move {
                 match stays_offline {
                     true => leaf.stay_offline(),
-                    false => leaf.revive(pool, least, self.mode).await?,
+                    false => leaf.revive(&self.expected(pool, &top)).await?,
                 }
                 Ok(())
             }
@@ -276,8 +279,28 @@ impl Tree {
     pub async fn bring_back(&self, pool: Guid, guid: Guid) -> Result<Arc<Leaf>> {
         let found = self.find_leaf(guid);
         let (top, leaf) = found.ok_or_else(|| Error::new(units::Kind::NotFound, "find device"))?;
-        leaf.bring_back(pool, top.least_of_a_leaf(), self.mode).await?;
+        leaf.bring_back(&self.expected(pool, &top)).await?;
         Ok(leaf)
+    }
+
+    /// What a device of `top` must be that is opened again.
+    fn expected(&self, pool: Guid, top: &Top) -> Expected<'_> {
+        Expected {
+            pool,
+            min_asize: top.least_of_a_leaf(),
+            ashift: top.ashift,
+            mode: self.mode,
+            past: &self.past,
+        }
+    }
+
+    /// What is known of the states that the pool had before it was opened.
+    pub fn set_past(&self, past: Past) {
+        *self.past.lock().unwrap_or_else(PoisonError::into_inner) = past;
+    }
+
+    pub(crate) fn note_state(&self, uberblock: &Uberblock) {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner).add(uberblock);
     }
 
     /// How many asynchronous writes each leaf may have active, by how full of dirty data the pool is.

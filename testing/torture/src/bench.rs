@@ -417,6 +417,7 @@ pub(crate) async fn import_without(dir: &str, missing_log: bool) -> Result<Pool>
         host: host(),
         force: false,
         missing_log,
+        copy_over: false,
         cache: cache(),
         hub: Default::default(),
         tunables: tunables(),

@@ -147,6 +147,7 @@ impl Rig {
                 host: Host::new(1, "bench"),
                 force: false,
                 missing_log: false,
+                copy_over: false,
                 cache: cache_of(cache),
                 hub: Default::default(),
                 tunables: self.tunables.clone(),

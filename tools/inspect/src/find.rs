@@ -29,6 +29,7 @@ pub(crate) async fn open(dirs: &[PathBuf], name: &str) -> Result<Pool> {
         host: Host::default(),
         force: true,
         missing_log: false,
+        copy_over: false,
         cache: Arc::new(Cache::new(CACHE)),
         hub: Default::default(),
         tunables: Default::default(),

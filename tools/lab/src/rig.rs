@@ -118,6 +118,7 @@ impl Rig {
             host: host(),
             force: false,
             missing_log: false,
+            copy_over: false,
             cache: Arc::new(arc::Cache::new(self.cache)),
             hub: Default::default(),
             tunables: self.tunables.clone(),

@@ -114,6 +114,7 @@ impl Session {
             host: pool::Host::default(),
             force: true,
             missing_log: true,
+            copy_over: false,
             cache: Arc::new(arc::Cache::new(CACHE)),
             hub: Default::default(),
             tunables: Default::default(),

@@ -54,6 +54,7 @@ async fn import() -> Pool {
         host: host(),
         force: false,
         missing_log: false,
+        copy_over: false,
         cache: cache(),
         hub: Default::default(),
         tunables: Default::default(),

@@ -14,6 +14,7 @@ impl Appliance {
     pub(crate) async fn clear_pool(&self, name: &str, device: Option<&str>, by: &By) -> Result<Reply> {
         let failed =
             |e: &Error| cannot(About::Pool, &format!("clear errors for {}", device.unwrap_or(name)), e);
+        let was_open = self.0.pools.lock().await.opened().any(|pool| pool.name() == name);
         let open = self.pool(name, Access::Change).await?;
         let missing = || Error::new(Kind::NotFound, "find vdev").because("no such device in pool");
         let guid = match device {
@@ -25,7 +26,13 @@ impl Appliance {
             }
             None => None,
         };
-        open.pool.guard(open.pool.clear(guid)).await.map_err(|e| failed(&e))?;
+        if let Err(e) = open.pool.guard(open.pool.clear(guid)).await {
+            // It has been opened with what is there, and was not before.
+            let is_open = !was_open && guid.is_none() && open.pool.suspended().is_none();
+            if !is_open || e.kind() != Kind::Io {
+                return Err(failed(&e));
+            }
+        }
         self.record(&open.pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Done)
     }

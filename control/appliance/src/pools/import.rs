@@ -10,7 +10,7 @@
 //! ```
 
 use crate::appliance::{Appliance, By};
-use crate::error_text::{About, cannot};
+use crate::error_text::{About, cannot, estranged};
 use crate::home::Known;
 use crate::pools::open_elsewhere::{self, Opener};
 use crate::pools::{Open, Opening, busy, devices_of};
@@ -31,24 +31,18 @@ struct How {
     later: Vec<(String, String)>,
 }
 
-/// Refuses devices each of which has what the others have not: the newest would be copied over them.
-async fn check_history(candidate: &Candidate, asked: &str) -> Result<()> {
-    // What cannot be read is named when the pool is opened.
-    let Ok((newest, strangers)) = pool::strangers_of(candidate).await else { return Ok(()) };
-    if strangers.is_empty() {
-        return Ok(());
+/// Which devices are to be kept, an administrator says.
+fn refused(e: &Error, asked: &str) -> ApiError {
+    match estranged(e) {
+        None => cannot(About::Pool, &format!("import '{asked}'"), e),
+        Some(estranged) => {
+            let message = format!(
+                "cannot import '{asked}': {estranged}\n\timport the devices alone that you want to keep, from a directory of \
+                 their own with '-d'; with '-f' the newest state is copied over the others"
+            );
+            ApiError::new(ErrorKind::Invalid, message)
+        }
     }
-    let each = strangers.iter().map(|other| {
-        format!("\n\t{}: from txg {} to {}", other.path.display(), other.since.0, other.newest.0)
-    });
-    let message = format!(
-        "cannot import '{asked}': its devices went on without one another; '{}' has the newest state, and what others took \
-         meanwhile is not in it:{}\n\timport the devices alone that you want to keep, from a directory of their own with '-d'; \
-         with '-f' the newest state is copied over the others",
-        newest.display(),
-        each.collect::<String>()
-    );
-    Err(ApiError::new(ErrorKind::Invalid, message))
 }
 
 impl Appliance {
@@ -57,7 +51,7 @@ impl Appliance {
             PoolChoice::Name(name) => name.clone(),
             PoolChoice::Guid(guid) => guid.to_string(),
         };
-        let failed = |e: &Error| cannot(About::Pool, &format!("import '{asked}'"), e);
+        let failed = |e: &Error| refused(e, &asked);
         let how = sort(&import.properties).map_err(|e| failed(&e))?;
         check_rewind(&import, how.read_only).map_err(|e| failed(&e))?;
         let candidate = self.choose(&import, &asked).await?;
@@ -65,9 +59,6 @@ impl Appliance {
         dsl::name::check_pool(&name).map_err(|e| failed(&e))?;
         if !import.force {
             self.check_host(&candidate, how.read_only, &asked).await?;
-            if !how.read_only && import.rewind.is_none() {
-                check_history(&candidate, &asked).await?;
-            }
         }
 
         let turn = self.0.turns.of(&name).await;
@@ -86,6 +77,7 @@ impl Appliance {
             is_temporary: import.temporary,
             force: import.force || import.destroyed,
             missing_log: import.missing_log,
+            copy_over: import.force,
             txg: import.rewind.and_then(|rewind| rewind.txg),
         };
         let opened = self.open_as_far_back(&candidate, opening, import.rewind).await;

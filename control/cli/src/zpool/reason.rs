@@ -21,6 +21,8 @@ pub(super) enum Reason {
     CorruptData,
     Faulted,
     Missing,
+    /// What it has the others have not: it was used without them.
+    WentOn,
     BadLabel,
     /// There were errors, and they were corrected.
     Failing,
@@ -104,8 +106,9 @@ fn unusable(root: &Vdev) -> Option<Reason> {
 }
 
 fn in_devices(root: &Vdev) -> Option<Reason> {
-    let tests: [(fn(&Vdev) -> bool, Reason); 6] = [
+    let tests: [(fn(&Vdev) -> bool, Reason); 7] = [
         (is_faulted, Reason::Faulted),
+        (|v| v.why.as_deref() == Some("used without the pool"), Reason::WentOn),
         (is_missing, Reason::Missing),
         (is_bad_label, Reason::BadLabel),
         (
@@ -167,6 +170,11 @@ impl Reason {
                 "One or more devices could not be opened.  There are insufficient\n\treplicas for the pool to continue functioning.",
                 "Attach the missing device: it is used again when the pool is opened\n\tnext, as by 'zpool clear'.",
                 Some("ZFS-8000-3C"),
+            ),
+            WentOn => (
+                "One or more devices were used without the pool, and are not taken back:\n\tthey have what the pool has not.",
+                "Copy that from an import of them alone, then have each taken as a new\n\tdevice by 'zpool detach' and 'zpool attach -f', or 'zpool replace -f'.",
+                None,
             ),
             BadLabel => (
                 "One or more devices could not be used because the label is missing or\n\tinvalid.  Sufficient replicas exist for the pool to continue\n\tfunctioning in a degraded state.",
@@ -232,7 +240,7 @@ impl Reason {
 mod tests {
     use super::*;
 
-    const ALL: [Reason; 16] = [
+    const ALL: [Reason; 17] = [
         Reason::Resilvering,
         Reason::Suspended,
         Reason::NotOpen,
@@ -243,6 +251,7 @@ mod tests {
         Reason::CorruptData,
         Reason::Faulted,
         Reason::Missing,
+        Reason::WentOn,
         Reason::BadLabel,
         Reason::Failing,
         Reason::Offline,

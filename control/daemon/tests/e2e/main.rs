@@ -13,6 +13,7 @@
 //!   files       file systems in the machine's own tree
 //!   remounts    mounts that change while they are used
 //!   given_up    mounts that give up what goes
+//!   halves      halves of a mirror that were used alone
 //!   direct      files read and written past the cache
 //!   clients     nbdcopy, an XFS on a loop device
 //!   offers      what NBD clients find, and where
@@ -72,6 +73,7 @@ mod full;
 mod given_up;
 mod golden;
 mod group;
+mod halves;
 mod home;
 mod in_the_way;
 mod iscsi;
@@ -116,6 +118,7 @@ fn main() -> ExitCode {
         files::trials(),
         remounts::trials(),
         given_up::trials(),
+        halves::trials(),
         in_the_way::trials(),
         direct::trials(),
         clients::trials(),

@@ -24,6 +24,7 @@ impl Rig {
             host: host(),
             force: false,
             missing_log: false,
+            copy_over: false,
             cache,
             hub: Default::default(),
             tunables,

@@ -3,7 +3,7 @@
 use super::reshape::{open_all, open_all_tuned};
 use super::resilver::GONE;
 use super::{Rig, VOLUME, fill, make_volume, noise, read_all, verify};
-use crate::{Offline, Pool};
+use crate::{Offline, OpenOptions, Pool};
 use sim::{Fault, Model};
 use std::path::Path;
 use std::sync::Arc;
@@ -562,21 +562,26 @@ fn a_half_that_went_on_alone_is_told_from_one_that_is_behind() {
         }
         rig.run(120, async move {
             let found = crate::scan_dirs(&[Path::new("/sim")]).await.unwrap();
-            let (newest, strangers) = crate::strangers_of(&found[0]).await.unwrap();
-            let paths: Vec<&Path> = strangers.iter().map(|stranger| stranger.path.as_path()).collect();
-            if alone {
-                assert_eq!(
-                    (newest.as_path(), &paths[..]),
-                    (Path::new("/sim/disk1"), &[Path::new("/sim/disk0")][..])
-                );
-                assert!(strangers[0].since < strangers[0].newest, "{strangers:?}");
-            } else {
-                assert_eq!(
-                    (newest.as_path(), paths.len()),
-                    (Path::new("/sim/disk0"), 0),
-                    "it is behind, no more"
-                );
+            let opened = crate::open(&found[0], super::plainly()).await;
+            if !alone {
+                let pool = opened.expect("it is behind, no more");
+                check(&pool, 3).await;
+                return;
             }
+            let refused = opened.unwrap_err();
+            let Some(crate::Estranged { newest, others }) = super::forked::estranged(&refused) else {
+                panic!("{refused}")
+            };
+            let paths: Vec<&Path> = others.iter().map(|stranger| stranger.path.as_path()).collect();
+            assert_eq!(
+                (newest.as_path(), &paths[..]),
+                (Path::new("/sim/disk1"), &[Path::new("/sim/disk0")][..])
+            );
+            assert!(others[0].since < others[0].newest, "{others:?}");
+            let reading = OpenOptions { read_only: true, ..super::plainly() };
+            let pool = crate::open(&found[0], reading).await.expect("for reading it is no matter");
+            check(&pool, 8).await;
+            pool.close().await.unwrap();
         });
     }
 }

@@ -93,6 +93,7 @@ fn what_has_moved_is_found_by_its_label_and_what_is_in_its_place_stays_as_it_is(
             host: super::host(),
             force: false,
             missing_log: false,
+            copy_over: false,
             cache: super::cache(),
             hub: Default::default(),
             tunables: Default::default(),

@@ -17,6 +17,7 @@ async fn open_by_force(rig: &Rig, id: u64) -> Result<Pool> {
         host: Host::new(id, "other"),
         force: true,
         missing_log: false,
+        copy_over: false,
         cache: cache(),
         hub: Default::default(),
         tunables: Default::default(),

@@ -107,6 +107,7 @@ async fn open_cold(rig: &Rig) -> Pool {
         host: host(),
         force: false,
         missing_log: false,
+        copy_over: false,
         cache: cache.clone(),
         hub: Default::default(),
         tunables: Default::default(),

@@ -35,6 +35,7 @@ pub(super) async fn open_all_tuned(read_only: bool, tunables: std::sync::Arc<tun
         host: host(),
         force: false,
         missing_log: false,
+        copy_over: false,
         cache: cache(),
         hub: Default::default(),
         tunables,

@@ -19,6 +19,7 @@ fn options(read_only: bool) -> OpenOptions {
         host: host(),
         force: false,
         missing_log: false,
+        copy_over: false,
         cache: cache(),
         hub: Default::default(),
         tunables: Default::default(),

@@ -39,6 +39,8 @@ impl Tree {
             self.write_labels(&tops, config, spec, Round::Even).await?;
         }
         let chosen = plan(&tops, labels.is_some(), world::random_u64());
+        // A device that gets it and goes away before the others have theirs is not one that went on alone.
+        self.note_state(&commit.uberblock);
         write_uberblocks(&chosen, commit).await?;
         if let Some((config, spec)) = &labels {
             self.write_labels(&tops, config, spec, Round::Odd).await?;

@@ -90,17 +90,20 @@ impl Owner {
 pub async fn read_uberblocks(disk: &Arc<dyn Disk>, ashift: u32) -> Vec<Uberblock> {
     let Some(layout) = LabelLayout::new(disk.geometry().size) else { return Vec::new() };
     let ring = UberblockRing::new(ashift);
-    let rings = (0..LABELS).map(|index| async move {
-        let label = layout.label(index);
-        let bytes = read_part(disk, label + RING_OFFSET, RING_SIZE).await?;
-        let slot = |i: u64| {
-            let at = ring.slot_offset(i);
-            let from = (at - RING_OFFSET) as usize;
-            part::decode_uberblock(&bytes[from..from + ring.slot_size() as usize], label + at)
-        };
-        Some((0..ring.slots()).filter_map(slot).collect::<Vec<_>>())
-    });
-    join_all(rings).await.into_iter().flatten().flatten().collect()
+    let rings = layout.labels().into_iter().map(|label| slots(disk, label, ring));
+    join_all(rings).await.into_iter().flatten().map(|(_, uberblock)| uberblock).collect()
+}
+
+/// The slots of one ring that hold an uberblock.
+pub(super) async fn slots(disk: &Arc<dyn Disk>, label: u64, ring: UberblockRing) -> Vec<(u64, Uberblock)> {
+    let Some(bytes) = read_part(disk, label + RING_OFFSET, RING_SIZE).await else { return Vec::new() };
+    let slot = |i: u64| {
+        let at = ring.slot_offset(i);
+        let from = (at - RING_OFFSET) as usize;
+        let found = part::decode_uberblock(&bytes[from..from + ring.slot_size() as usize], label + at);
+        found.map(|uberblock| (i, uberblock))
+    };
+    (0..ring.slots()).filter_map(slot).collect()
 }
 
 /// The newest of `uberblocks` that is not newer than `limit`.

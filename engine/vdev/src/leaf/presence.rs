@@ -12,12 +12,12 @@
 //! What is not durable when it is taken out is of the txg being synced or of the log: noted as missed, and not written to
 //! it again.
 
-use super::{CLOSING, Leaf};
+use super::{CLOSING, Expected, Leaf};
 use crate::diagnosis::Verdict;
 use crate::label::read::Labels;
 use crate::{Aux, Health, State};
 use std::sync::Arc;
-use units::{Guid, Result, Txg};
+use units::{Result, Txg};
 use world::OpenMode;
 
 impl Leaf {
@@ -47,24 +47,15 @@ impl Leaf {
         self.set_health(health);
     }
 
-    /// Opens a device again that was taken out, or that went away. It must carry the labels of this leaf of `pool`.
+    /// Opens a device again that was taken out, or that went away. It must be as expected.
     ///
     /// # Errors
-    /// `Io` when it is not there or is another one; it is UNAVAIL then.
-    pub(crate) async fn bring_back(
-        self: &Arc<Leaf>,
-        pool: Guid,
-        min_asize: u64,
-        mode: OpenMode,
-    ) -> Result<()> {
-        if self.health().state.is_usable() && self.probe(mode).await.is_ok() {
+    /// `Io` when it is not there, is another one or went on alone; it is UNAVAIL then.
+    pub(crate) async fn bring_back(self: &Arc<Leaf>, expected: &Expected<'_>) -> Result<()> {
+        if self.health().state.is_usable() && self.probe(expected.mode).await.is_ok() {
             return Ok(());
         }
-        self.reopen(pool, min_asize, mode).await.inspect_err(|e| {
-            let mut inner = self.lock();
-            inner.health = Health::new(State::CannotOpen, Aux::OpenFailed);
-            inner.detail = Some(e.to_string());
-        })?;
+        self.reopen(expected).await.inspect_err(|e| self.note_not_open(e))?;
         self.durability.abandon();
         self.pardon();
         Ok(())
@@ -80,11 +71,8 @@ impl Leaf {
                 let is_aux = label.is_some_and(|l| l.guid("pool_guid").is_err());
                 is_aux && label.is_some_and(|l| l.guid("guid").ok() == Some(self.guid()))
             };
-            self.reopen_if(0, mode, is_it).await.inspect_err(|e| {
-                let mut inner = self.lock();
-                inner.health = Health::new(State::CannotOpen, Aux::OpenFailed);
-                inner.detail = Some(e.to_string());
-            })?;
+            let opened = self.open_anew(0, mode, is_it).await;
+            self.take(opened.inspect_err(|e| self.note_not_open(e))?.0);
         }
         self.forget_errors();
         self.pardon();

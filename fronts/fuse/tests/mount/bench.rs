@@ -234,6 +234,7 @@ async fn again(device: &Path) -> Pool {
         host: Host::new(1, "test"),
         force: false,
         missing_log: false,
+        copy_over: false,
         cache: Arc::new(arc::Cache::new(128 << 20)),
         hub: Default::default(),
         tunables: Arc::default(),

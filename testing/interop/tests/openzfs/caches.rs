@@ -42,6 +42,7 @@ async fn open(images: Vec<PathBuf>, name: &str, read_only: bool) -> Pool {
         host: Host::new(1, "interop"),
         force: true,
         missing_log: false,
+        copy_over: false,
         cache: Arc::new(arc::Cache::new(64 << 20)),
         hub: Default::default(),
         tunables: tunables(),

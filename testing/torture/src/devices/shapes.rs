@@ -27,6 +27,7 @@ fn options(name: Option<&str>) -> OpenOptions {
         host: host(),
         force: false,
         missing_log: false,
+        copy_over: false,
         cache: cache(),
         hub: Default::default(),
         tunables: Default::default(),

@@ -72,6 +72,7 @@ pub async fn open(read_only: bool) -> Result<Pool> {
         host: host(),
         force: true,
         missing_log: false,
+        copy_over: false,
         cache: Arc::new(Cache::new(16 << 20)),
         hub: Default::default(),
         tunables: Default::default(),

@@ -115,6 +115,7 @@ impl Rig {
             host: host(),
             force: false,
             missing_log: false,
+            copy_over: false,
             cache: Arc::new(arc::Cache::new(CACHE)),
             hub: Default::default(),
             tunables: Default::default(),

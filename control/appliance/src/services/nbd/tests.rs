@@ -66,6 +66,7 @@ fn recovered(disks: &Disks) -> u64 {
             host: Default::default(),
             force: true,
             missing_log: false,
+            copy_over: false,
             cache: Arc::new(arc::Cache::new(32 << 20)),
             hub: Default::default(),
             tunables: Default::default(),

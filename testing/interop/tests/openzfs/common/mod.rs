@@ -32,6 +32,7 @@ fn options(read_only: bool) -> OpenOptions {
         host: Host::new(1, "interop"),
         force: true,
         missing_log: false,
+        copy_over: false,
         cache: Arc::new(arc::Cache::new(64 << 20)),
         hub: Default::default(),
         tunables: Default::default(),
