@@ -28,6 +28,8 @@ pub(super) enum Reason {
     Failing,
     Offline,
     Removed,
+    /// A device did not take what the others have, and is not being made whole.
+    Behind,
     /// A device was copied to, and no checksum was verified since.
     Unverified,
     OldVersion,
@@ -106,7 +108,7 @@ fn unusable(root: &Vdev) -> Option<Reason> {
 }
 
 fn in_devices(root: &Vdev) -> Option<Reason> {
-    let tests: [(fn(&Vdev) -> bool, Reason); 7] = [
+    let tests: [(fn(&Vdev) -> bool, Reason); 8] = [
         (is_faulted, Reason::Faulted),
         (|v| v.why.as_deref() == Some("used without the pool"), Reason::WentOn),
         (is_missing, Reason::Missing),
@@ -117,6 +119,7 @@ fn in_devices(root: &Vdev) -> Option<Reason> {
         ),
         (|v| v.state == "OFFLINE", Reason::Offline),
         (|v| v.state == "REMOVED", Reason::Removed),
+        (|v| v.why.as_deref() == Some("(awaiting resilver)"), Reason::Behind),
     ];
     tests.into_iter().find(|(test, _)| leaves(root).any(test)).map(|(_, reason)| reason)
 }
@@ -221,6 +224,11 @@ impl Reason {
                 "Destroy and re-create the pool from a backup source.  Manually marking the device\n\trepaired using 'zpool clear' may allow some data to be recovered.",
                 None,
             ),
+            Behind => (
+                "One or more devices did not take all that was written, which the others\n\thave: their host may be full.",
+                "Make sure that files have room to grow, then run 'zpool clear': what is\n\tmissing is written again.",
+                None,
+            ),
             Unverified => (
                 "One or more devices have been sequentially resilvered, scrubbing\n\tthe pool is recommended.",
                 "Use 'zpool scrub' to verify all data checksums.",
@@ -240,7 +248,7 @@ impl Reason {
 mod tests {
     use super::*;
 
-    const ALL: [Reason; 17] = [
+    const ALL: [Reason; 18] = [
         Reason::Resilvering,
         Reason::Suspended,
         Reason::NotOpen,
@@ -256,6 +264,7 @@ mod tests {
         Reason::Failing,
         Reason::Offline,
         Reason::Removed,
+        Reason::Behind,
         Reason::Unverified,
         Reason::OldVersion,
     ];

@@ -22,6 +22,7 @@ pub fn trials() -> Vec<Trial> {
             &[FUSE, ROOT, Need::Program("timeout")],
             suspended,
         ),
+        trial("a_half_of_a_mirror_whose_host_is_full_is_said_to_be_behind", &[FUSE, ROOT], half_full),
         trial(
             "a_device_on_a_server_that_does_not_answer_holds_up_nothing_else",
             &[FUSE, ROOT, Need::Program("timeout")],
@@ -167,6 +168,35 @@ fn suspended() {
     let output = bounded(&home, "zfs mount ill/f");
     assert!(output.status.success(), "{}", said(&output));
     assert!(std::fs::metadata(ill.join("f/x")).is_ok());
+    daemon.end();
+}
+
+/// The pool was healthy by all that was said, and had one copy of what was written.
+fn half_full() {
+    let home = Home::new();
+    let host = Host::new(home.scratch.join("host"));
+    let (full, at) = (host.0.join("b.img"), home.scratch.join("mnt"));
+    std::fs::File::create(&full).unwrap().set_len(512 << 20).unwrap();
+    let [at_dir, full] = [&at, &full].map(|path| path.display().to_string());
+    home.run(&format!("zpool create -O mountpoint={at_dir} tank mirror {} {full}", home.disk("a.img")));
+    let (daemon, _) = home.start(SERVE);
+    home.run("zfs mount tank");
+    let noise: Vec<u8> = (0..80u32 << 18)
+        .flat_map(|i| i.wrapping_mul(0x9e37_79b9).rotate_left(i % 31).to_le_bytes())
+        .collect();
+    std::fs::write(at.join("f"), &noise).unwrap();
+    home.run("zpool sync tank");
+    let becomes = |wanted: &str| {
+        let began = Instant::now();
+        while !home.run("zpool status -x").contains(wanted) {
+            assert!(began.elapsed() < Duration::from_secs(120), "{wanted}: {}", home.run("zpool status -v"));
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    };
+    becomes("status: One or more devices did not take all that was written, which the others");
+    run(command("mount").args(["-o", "remount,size=900M"]).arg(&host.0));
+    home.run("zpool clear tank");
+    becomes("all pools are healthy");
     daemon.end();
 }
 
