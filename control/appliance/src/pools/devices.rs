@@ -177,7 +177,7 @@ fn is_leaving(path: &str, owner: Option<&Owner>, pools: &Pools) -> bool {
 }
 
 /// The pool here that uses the device and will not share it.
-fn user_of(owner: &Owner, class: Class, pools: &Pools) -> Option<String> {
+pub(crate) fn user_of(owner: &Owner, class: Class, pools: &Pools) -> Option<String> {
     if owner.state == PoolState::Active && pools.has_device(owner) {
         return Some(owner.name.clone().unwrap_or_default());
     }

@@ -1,16 +1,21 @@
 //! `zpool labelclear`.
+//!
+//! What a pool may want again is cleared by force alone, and what a pool that is imported has is not: a pool that was
+//! exported is one on its way to another machine, and a spare or a cache device names no pool that could be asked.
+//! Without force goes the label of a destroyed pool, and one that never became part of a pool.
 
 use crate::appliance::Appliance;
 use crate::error_text::plain;
 use crate::pools::Access;
+use crate::pools::devices::user_of;
 use crate::pools::open_elsewhere;
-use api::{ApiError, ErrorKind, Reply, Result};
-use ondisk::label::LABELS;
-use ondisk::{LabelLayout, PoolState};
+use api::{ApiError, Class, ErrorKind, Reply, Result};
+use ondisk::PoolState;
 use std::path::Path;
 use vdev::Device;
+use vdev::label::fresh::wipe_labels;
 use vdev::label::read::{Owner, read_labels};
-use world::{Buf, OpenMode};
+use world::OpenMode;
 
 impl Appliance {
     pub(crate) async fn clear_labels(&self, device: &str, force: bool) -> Result<Reply> {
@@ -31,33 +36,35 @@ impl Appliance {
             return Err(failed(ErrorKind::NotFound, "there is no label on it".into()));
         };
         drop(disk);
-        let name = owner.name.clone().unwrap_or_default();
-        if self.is_part_of_a_pool(&owner).await {
-            return Err(failed(ErrorKind::Busy, format!("it is part of the imported pool '{name}'")));
+        if let Some(pool) = self.pool_with_device(&owner).await {
+            return Err(failed(ErrorKind::Busy, format!("it is part of the imported pool '{pool}'")));
         }
-        if owner.state == PoolState::Active && !force {
-            let why = format!(
-                "it is part of pool '{name}', which was not exported; use '-f' to clear it all the same"
-            );
-            return Err(failed(ErrorKind::Busy, why));
+        if let Some(objection) = owner.objection().filter(|_| !force) {
+            let why = format!("use '-f' to override the following error: {device} {objection}");
+            return Err(failed(ErrorKind::Invalid, why));
         }
         let disk = Device::whole(device).open(OpenMode::ReadWrite).await.map_err(broken)?;
-        let layout = LabelLayout::new(disk.geometry().size)
-            .ok_or_else(|| failed(ErrorKind::Invalid, "it is too small for a label".into()))?;
-        for index in 0..LABELS {
-            let zeros = Buf::zeroed(ondisk::label::LABEL_SIZE as usize);
-            disk.write(layout.label(index), vec![zeros]).await.map_err(broken)?;
-        }
-        disk.flush().await.map_err(broken)?;
+        wipe_labels(&disk, &owner).await.map_err(|e| failed(e.kind().into(), plain(&e.to_string())))?;
         Ok(Reply::Done)
     }
 
-    async fn is_part_of_a_pool(&self, owner: &Owner) -> bool {
-        let name = self.0.pools.lock().await.name_of(owner.pool);
-        if let Some(name) = name {
+    async fn pool_with_device(&self, owner: &Owner) -> Option<String> {
+        let names = match owner.state {
+            // Any pool may have it beside its vdevs.
+            PoolState::Spare | PoolState::L2Cache => self.pools_now().await.names(),
+            _ => self.0.pools.lock().await.name_of(owner.pool).into_iter().collect(),
+        };
+        for name in names {
             // Its configuration is to say; a pool that cannot be opened keeps all that name it.
             let _ = self.pool(&name, Access::Look).await;
         }
-        self.0.pools.lock().await.has_device(owner)
+        let pools = self.pools_now().await;
+        if pools.has_device(owner) {
+            return Some(owner.name.clone().unwrap_or_default());
+        }
+        user_of(owner, Class::Normal, &pools)
     }
 }
+
+#[cfg(test)]
+mod tests;

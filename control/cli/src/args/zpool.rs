@@ -97,7 +97,7 @@ pub enum Command {
     Wait(Wait),
     /// Remove the labels of a device that is no longer part of a pool
     Labelclear {
-        /// Even if the pool on it was not exported
+        /// Even if a pool that is not destroyed may want it: one that was exported too
         #[arg(short)]
         force: bool,
         /// The device or file

@@ -168,26 +168,20 @@ pub(crate) async fn forget_uberblocks(
     disk.flush().await.map_err(io)
 }
 
-/// `zpool labelclear`: releases the device, and returns the pool that it belonged to. Without `force` only a device
-/// that belongs to no pool any more is cleared.
-pub async fn clear_labels(disk: &Arc<dyn Disk>, force: bool) -> Result<Owner> {
+/// Releases a device whose labels say `owner`, whatever they say. Where a label should be and is none, the device may be used
+/// for something else by now: that stays.
+pub async fn wipe_labels(disk: &Arc<dyn Disk>, owner: &Owner) -> Result<()> {
     let name = disk.path().display().to_string();
-    let labels = read_labels(disk).await;
-    let owner = labels.owner().ok_or_else(|| Error::invalid(format!("'{name}' has no valid label")))?;
-    if let (Some(objection), false) = (owner.objection(), force) {
-        return Err(Error::new(Kind::Busy, format!("'{name}' {objection}; use -f to clear it anyway")));
-    }
     let layout = LabelLayout::new(disk.geometry().size)
         .ok_or_else(|| Error::invalid(format!("'{name}' is too small to be a vdev")))?;
     let io = |e: std::io::Error| Error::new(Kind::Io, "clear label").at(&name).because(e);
     let zeros = Buf::zeroed(LABEL_SIZE as usize);
-    for (index, _) in labels.valid {
+    for (index, _) in read_labels(disk).await.valid {
         disk.write(layout.label(index), vec![zeros.clone()]).await.map_err(io)?;
     }
     if owner.state == PoolState::L2Cache {
         // The header of what a persistent cache holds; without it nothing in it is found again.
         disk.write(DATA_OFFSET, vec![Buf::zeroed(64 << 10)]).await.map_err(io)?;
     }
-    disk.flush().await.map_err(io)?;
-    Ok(owner)
+    disk.flush().await.map_err(io)
 }

@@ -5,7 +5,7 @@ use ondisk::{NvList, PoolState};
 use sim::{Disks, Fault, Model};
 use std::path::Path;
 use units::{Kind, Txg};
-use vdev::label::fresh::clear_labels;
+use vdev::label::fresh::wipe_labels;
 use vdev::label::read::{best_uberblock, read_labels, read_uberblocks};
 use vdev::{Aux, Health, Layout, OpenOptions, State, Tree};
 use world::OpenMode;
@@ -164,17 +164,20 @@ fn table_with(first: u64, last: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_label_is_cleared_only_by_force_while_a_pool_may_want_it() {
+fn a_device_whose_labels_are_wiped_is_found_no_more() {
     run(&disks(1), 12, async {
         drop(create(Layout::Stripe, 1, 9).await);
         let disk = device(0).open(OpenMode::ReadWrite).await.unwrap();
-        let error = clear_labels(&disk, false).await.unwrap_err();
-        assert_eq!(error.kind(), Kind::Busy);
-        assert!(error.to_string().contains("'tank'"), "{error}");
-        let owner = clear_labels(&disk, true).await.unwrap();
+        let owner = read_labels(&disk).await.owner().unwrap();
         assert_eq!((owner.state, owner.pool), (PoolState::Active, Some(POOL)));
+        // Something else is where the first label was.
+        let other = world::Buf::copy_from(&[7; 256 << 10]);
+        disk.write(0, vec![other]).await.unwrap();
+        wipe_labels(&disk, &owner).await.unwrap();
         assert!(read_labels(&disk).await.is_empty());
-        assert_eq!(clear_labels(&disk, true).await.unwrap_err().kind(), Kind::Invalid);
+        let (kept, read) = disk.read(0, world::IoBuf::scratch(256 << 10)).await;
+        read.unwrap();
+        assert!(kept.iter().all(|byte| *byte == 7), "it stays");
         let found = vdev::scan::scan_dirs(&[Path::new("/d")]).await.unwrap();
         assert!(found.is_empty());
     });
