@@ -48,7 +48,7 @@ fn show(session: &mut Session<'_>, args: &Changes) -> Outcome {
     } else {
         list(&chosen, all.len() - chosen.len())
     };
-    session.print(&text)
+    if args.json { session.print(&text) } else { session.show(&text) }
 }
 
 fn document(chosen: &[&Change]) -> String {
@@ -68,7 +68,7 @@ fn undo(session: &mut Session<'_>, number: u64) -> Outcome {
     let command = change.way_back_command();
     session.command.clone_from(&command);
     session.ask(request)?;
-    session.print(&format!("{command}\n"))
+    session.show(&format!("{command}\n"))
 }
 
 /// Exact in JSON; here as people say it.

@@ -25,7 +25,7 @@ const POINTER: u64 = 128;
 /// `cenote doctor`: the pools, datasets and LUNs here.
 pub fn here(session: &mut Session<'_>, as_json: bool) -> Outcome {
     let all = advice(session)?;
-    session.print(&shown(&all, as_json))
+    if as_json { session.print(&shown(&all, true)) } else { session.show(&shown(&all, false)) }
 }
 
 /// `cenote doctor host --facts`: what `bytes` say of a client, beside what is known here.
@@ -52,7 +52,7 @@ pub fn apply(session: &mut Session<'_>, mut confirms: impl FnMut(&str) -> Outcom
             Some((advice, setting))
         });
         let Some((advice, setting)) = next else { break };
-        session.print(&paragraph(done + declined.len() + 1, &advice))?;
+        session.show(&paragraph(done + declined.len() + 1, &advice))?;
         let Setting { dataset, property, value } = &setting;
         if !confirms(&format!("set {property}={value} on {dataset}?"))? {
             declined.push(setting);
@@ -63,7 +63,7 @@ pub fn apply(session: &mut Session<'_>, mut confirms: impl FnMut(&str) -> Outcom
             name: dataset.clone(),
             properties: vec![(property.clone(), value.clone())],
         })?;
-        session.print(&format!("done: cenote zfs set {property}={value} {dataset}\nback: {undo}\n\n"))?;
+        session.show(&format!("done: cenote zfs set {property}={value} {dataset}\nback: {undo}\n\n"))?;
         // It is not to be done twice, should a rule still see it.
         declined.push(setting);
         done += 1;

@@ -1,5 +1,6 @@
 //! One command under way: whom it asks, and where it prints.
 
+use crate::text::visible::visible_lines;
 use api::{ApiError, Call, Caller, Reply, Request};
 use std::fmt;
 use std::io::Write;
@@ -77,9 +78,14 @@ impl Session<'_> {
         written.map_err(|_| Failure::Told)
     }
 
+    /// Prints lines for a person, in which others may have chosen words.
+    pub fn show(&mut self, text: &str) -> Outcome {
+        self.print(&visible_lines(text))
+    }
+
     pub fn complain(&mut self, message: impl fmt::Display) {
         // No reader is left to be told.
-        let _ = writeln!(self.err, "{message}");
+        let _ = writeln!(self.err, "{}", visible_lines(&message.to_string()));
     }
 
     /// Asks the same of each name, so that one that is not there hides only itself; of everything when there is none.

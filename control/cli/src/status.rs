@@ -67,7 +67,10 @@ pub(crate) fn run(session: &mut Session<'_>, args: &Status) -> Outcome {
     if let Ok(reply) = session.ask(Request::Analytics(Analytics::Settings)) {
         things.take(reply);
     }
-    session.print(&if args.json { document(&daemon, &things) } else { render(&daemon, &things) })
+    match args.json {
+        true => session.print(&document(&daemon, &things)),
+        false => session.show(&render(&daemon, &things)),
+    }
 }
 
 fn render(daemon: &Daemon, all: &Things) -> String {

@@ -8,3 +8,4 @@ pub mod number;
 pub mod property;
 pub mod table;
 pub mod vdev_name;
+pub mod visible;

@@ -18,7 +18,6 @@ mod strokes;
 mod terminal;
 #[cfg(test)]
 mod tests;
-mod visible;
 mod watch;
 
 use crate::args::calc::Top;

@@ -1,11 +1,12 @@
 //! Printing, by whom nothing is awaited: a terminal that is gone ends no daemon.
 
+use cli::text::visible::visible_lines;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What went wrong, for a person.
 pub fn complain(message: &str) {
-    let _ = writeln!(std::io::stderr(), "{message}");
+    let _ = writeln!(std::io::stderr(), "{}", visible_lines(message));
 }
 
 /// What is at stake with settings that were made once and may be forgotten.

@@ -14,6 +14,7 @@ use api::analytics::{
 use api::attributes::Shape;
 use api::secret::STARS;
 use api::{Reply, Request, Secret};
+use cli::text::visible::visible;
 
 /// What `read` and `csv` show when nothing is said.
 const SECONDS: u64 = 10;
@@ -437,7 +438,7 @@ fn table(data: &Data) -> String {
         }
         for (at, part) in parts.iter().enumerate() {
             let head = if at == 0 { head.clone() } else { " ".repeat(33) };
-            let key: String = part.key.shown(&data.scale).chars().map(show::visible).collect();
+            let key = visible(&part.key.shown(&data.scale));
             text.push_str(&format!("{head} {:>12} {key}\n", part.value));
         }
         if left_out > 0 {
@@ -473,7 +474,7 @@ mod tests {
         let expected = "\
 DATE/TIME                    /SEC         /SEC BREAKDOWN
 2026-11-24 23:31:04            12           10 other
-                                             2 a\u{fffd}[2J\u{fffd}b
+                                             2 a\u{2039}U+001B\u{203a}[2J\u{2039}U+202E\u{203a}b
 2026-11-24 23:31:05             0            - -
 ";
         assert_eq!(table(&data), expected);

@@ -4,6 +4,7 @@ use crate::draft::size;
 use api::attributes::{Attribute, Shape};
 use api::http::{self, Answer, Field, Kind};
 use api::{Property, Source, Value};
+use cli::text::visible::visible;
 use serde_json::Value as Json;
 
 /// Where the names of properties end.
@@ -16,17 +17,17 @@ pub(crate) const SECRET: &str = "********";
 /// `                       logbias = latency (uncommitted)`
 pub(crate) fn property(name: &str, value: &str, note: &str) -> String {
     let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
-    format!("{name:>NAME_WIDTH$} = {value}{note}\n")
+    format!("{name:>NAME_WIDTH$} = {}{note}\n", visible(value))
 }
 
 /// What was set, behind one margin, as appliances echo it: `                       volblocksize = 16K (uncommitted)`
 pub(crate) fn echo(name: &str, value: &str, note: &str) -> String {
-    format!("{:ECHO_MARGIN$}{name} = {value} ({note})\n", "")
+    format!("{:ECHO_MARGIN$}{name} = {} ({note})\n", "", visible(value))
 }
 
 /// `                       target-000 => text`
 pub(crate) fn child(name: &str, text: &str) -> String {
-    format!("{name:>NAME_WIDTH$} => {text}\n")
+    format!("{name:>NAME_WIDTH$} => {}\n", visible(text))
 }
 
 pub(crate) fn value(attribute: &Attribute, property: &Property) -> String {
@@ -84,7 +85,7 @@ pub(crate) fn answer(reply: Answer, told: &Json) -> String {
 }
 
 fn cell(field: &Field, value: &Json) -> String {
-    let text = match (value, field.kind) {
+    match (value, field.kind) {
         (Json::Null, _) => "-".into(),
         (Json::String(text), _) => text.clone(),
         (Json::Number(n), Kind::Size) => n.as_u64().map_or_else(|| n.to_string(), size),
@@ -95,15 +96,7 @@ fn cell(field: &Field, value: &Json) -> String {
             named.and_then(|inner| one.get(inner.name)?.as_str()).unwrap_or_default().into()
         }
         _ => value.to_string(),
-    };
-    text.chars().map(visible).collect()
-}
-
-/// What a name may do to a terminal, it may not.
-pub(crate) fn visible(c: char) -> char {
-    let is_direction =
-        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if c.is_control() || is_direction { '\u{fffd}' } else { c }
+    }
 }
 
 #[cfg(test)]

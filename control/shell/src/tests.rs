@@ -174,7 +174,7 @@ fn words_that_are_declared_ask_print_and_leave_what_is_gone() {
         text.contains(&format!("Events:\n\nID  TIME  {:<29}FIELDS\n42  5     sysevent", "CLASS")),
         "{text}"
     );
-    assert!(text.contains("pool=ta\u{fffd}nk, txg=7\n"), "{text}");
+    assert!(text.contains("pool=ta\u{2039}U+001B\u{203a}nk, txg=7\n"), "{text}");
     assert!(
         text.ends_with("This forgets samples of the dataset. To go on, say \"confirm prune\"\n"),
         "{text}"

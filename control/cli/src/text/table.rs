@@ -1,4 +1,9 @@
 //! Columns as `zfs list` and `zpool list` lay them out.
+//!
+//! Cells are names and values that users choose: for people they are [`visible`]; programs, which ask without
+//! headings (`-H`), get them as they are, as from OpenZFS.
+
+use super::visible::visible;
 
 /// A column: as wide as its heading, its `min` and its widest cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +16,7 @@ pub struct Column {
 
 /// The widths of columns with these rows.
 pub fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
-    let cells = |i: usize| rows.iter().filter_map(move |row| row.get(i)).map(|c| c.chars().count());
+    let cells = |i: usize| rows.iter().filter_map(move |row| row.get(i)).map(|c| visible(c).chars().count());
     let widest =
         |(i, column): (usize, &Column)| cells(i).chain([column.heading.chars().count(), column.min]).max();
     columns.iter().enumerate().map(|c| widest(c).unwrap_or(0)).collect()
@@ -21,13 +26,14 @@ pub fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
 pub fn line(columns: &[Column], widths: &[usize], cells: &[String]) -> String {
     let mut line = String::new();
     for (i, (cell, width)) in cells.iter().zip(widths).enumerate() {
+        let cell = visible(cell);
         if i > 0 {
             line.push_str("  ");
         }
         if columns[i].right {
             line.push_str(&format!("{cell:>width$}"));
         } else if i + 1 == columns.len() {
-            line.push_str(cell);
+            line.push_str(&cell);
         } else {
             line.push_str(&format!("{cell:<width$}"));
         }
@@ -67,5 +73,24 @@ tank/data  1.02M  -
 ";
         assert_eq!(render(&columns, &rows, false), expected);
         assert_eq!(render(&columns, &rows, true), "tank\t396K\t/tank\ntank/data\t1.02M\t-\n");
+    }
+
+    /// A value of a user's property cleared the screen on which it was listed, and made lines of what is not there.
+    #[test]
+    fn cells_act_on_no_terminal_and_make_no_lines() {
+        let columns = ["NAME", "ORG.X:Y"].map(|h| Column { heading: h.into(), right: false, min: 0 });
+        let rows =
+            [vec!["tank".to_string(), "a\u{1b}[2J\nlake  b".to_string()], vec!["dust".into(), "c".into()]];
+        let expected = "\
+NAME  ORG.X:Y
+tank  a\u{2039}U+001B\u{203a}[2J\u{2039}U+000A\u{203a}lake  b
+dust  c
+";
+        assert_eq!(render(&columns, &rows, false), expected);
+        assert_eq!(
+            render(&columns, &rows[..1], true),
+            "tank\ta\u{1b}[2J\nlake  b\n",
+            "a program has to have the value"
+        );
     }
 }

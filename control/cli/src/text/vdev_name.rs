@@ -1,5 +1,6 @@
 //! What a vdev is called in listings.
 
+use super::visible::visible;
 use crate::args::zpool::Style;
 use api::Vdev;
 use std::path::Path;
@@ -20,6 +21,11 @@ pub fn vdev_name(vdev: &Vdev, pool: &str, style: Style) -> String {
     }
 }
 
+/// As a person is shown it: paths are of labels, which another machine may have written.
+pub fn shown_name(vdev: &Vdev, pool: &str, style: Style) -> String {
+    visible(&vdev_name(vdev, pool, style))
+}
+
 /// Disks go by their last name, files by their whole path.
 fn leaf_name(path: &str, kind: &str, style: Style) -> String {
     let real = style.links.then(|| std::fs::canonicalize(path).ok()).flatten();
@@ -30,7 +36,7 @@ fn leaf_name(path: &str, kind: &str, style: Style) -> String {
 
 /// The width of the names of `vdev` and what is below it, each level two further to the right.
 pub fn name_width(vdev: &Vdev, pool: &str, style: Style, depth: usize) -> usize {
-    let own = vdev_name(vdev, pool, style).chars().count() + depth;
+    let own = shown_name(vdev, pool, style).chars().count() + depth;
     let below = vdev.children.iter().map(|c| name_width(c, pool, style, depth + 2));
     below.fold(own, usize::max)
 }

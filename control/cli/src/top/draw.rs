@@ -19,6 +19,7 @@ use super::strokes::{
     after, alarm, bars, below, bold, chosen, line, plain, right, shades, share_of, soft, top, width,
 };
 use crate::calc::digits;
+use crate::text::visible::visible;
 use api::analytics::{Key, time};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
@@ -95,7 +96,7 @@ fn head(buffer: &mut Buffer, room: Rect, page: &Page) {
 
 /// The end of the way matters most.
 fn way(buffer: &mut Buffer, room: Rect, page: &Page) {
-    let all: Vec<String> = page.way().iter().map(|name| super::visible::visible(name)).collect();
+    let all: Vec<String> = page.way().iter().map(|name| visible(name)).collect();
     let mut from = 0;
     let text = |from: usize| {
         let shown = all[from..].join(" ▸ ");

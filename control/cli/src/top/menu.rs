@@ -8,7 +8,7 @@
 //!
 //! What is typed narrows a menu to the entries that hold it. Where it is a statistic itself it can be opened as it stands.
 
-use super::visible::visible;
+use crate::text::visible::visible;
 use api::analytics::Key;
 use probe::{Breakdown, Compare, Filter, Operand, Query, statistics};
 

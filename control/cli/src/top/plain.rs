@@ -2,12 +2,12 @@
 
 use super::law::Numbers;
 use super::layers::LAYERS;
-use super::visible::visible;
 use crate::args::calc::Top;
 use crate::calc::digits;
 use crate::live;
 use crate::session::{Outcome, Session};
 use crate::text::json;
+use crate::text::visible::visible;
 use api::analytics::{Data, Start};
 use serde_json::{Map, Value, json};
 

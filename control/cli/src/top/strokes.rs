@@ -2,7 +2,7 @@
 //!
 //! Nothing is drawn outside the room that is given, whatever the size of the terminal is.
 
-use super::visible::visible;
+use crate::text::visible::visible;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style};

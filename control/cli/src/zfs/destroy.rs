@@ -4,6 +4,7 @@ use crate::args::zfs::Destroy;
 use crate::expect_reply;
 use crate::session::{Outcome, Session};
 use crate::text::number;
+use crate::text::visible::visible;
 use api::{Reply, Request};
 
 pub(super) fn run(session: &mut Session<'_>, args: &Destroy) -> Outcome {
@@ -28,7 +29,7 @@ fn report(names: &[String], reclaimed: u64, args: &Destroy) -> String {
     let verb = if args.dry_run { "would destroy" } else { "will destroy" };
     let mut text: String = match args.parsable {
         true => names.iter().map(|n| format!("destroy\t{n}\n")).collect(),
-        false => names.iter().map(|n| format!("{verb} {n}\n")).collect(),
+        false => names.iter().map(|n| format!("{verb} {}\n", visible(n))).collect(),
     };
     // What datasets give back is known only after their blocks were walked.
     if snapshots_only {

@@ -1,6 +1,7 @@
 //! The columns of `zfs get` and `zpool get`: one line for each property of each thing.
 
 use crate::session::{Failure, Outcome};
+use crate::text::visible::visible;
 use api::Source;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,15 +36,17 @@ impl Field {
         }
     }
 
+    /// As a person is shown it, and as it is.
     fn of(self, line: &Line, is_for_people: bool) -> String {
-        match self {
+        let cell = match self {
             Field::Name => line.name.clone(),
             Field::Property => line.property.clone(),
             Field::Value => line.value.clone(),
             Field::Received => line.received.clone().unwrap_or_else(|| "-".into()),
             Field::Source if is_for_people => source(&line.source) + note(line),
             Field::Source => source(&line.source),
-        }
+        };
+        if is_for_people { visible(&cell) } else { cell }
     }
 
     /// The fields of `-o`; without it, `default`.

@@ -3,12 +3,14 @@
 use crate::args::zfs::{Mount, Unmount};
 use crate::expect_reply;
 use crate::session::{Outcome, Session};
+use crate::text::visible::visible;
 use api::{Reply, Request};
 
 pub(super) fn mount(session: &mut Session<'_>, args: &Mount) -> Outcome {
     if args.dataset.is_none() && !args.all {
         let mounted = expect_reply!(session.ask(Request::Mounts)?, Reply::Mounts(mounted) => mounted);
-        let lines: String = mounted.iter().map(|m| format!("{:<30}  {}\n", m.dataset, m.at)).collect();
+        let lines: String =
+            mounted.iter().map(|m| format!("{:<30}  {}\n", visible(&m.dataset), visible(&m.at))).collect();
         return session.print(&lines);
     }
     session.order(Request::Mount(api::Mount {

@@ -3,6 +3,7 @@
 use crate::args::zfs::Project;
 use crate::expect_reply;
 use crate::session::{Failure, Outcome, Session};
+use crate::text::visible::visible;
 use api::{FileProject, ProjectOf, Reply, Request};
 use std::path::{Path, PathBuf};
 
@@ -99,7 +100,7 @@ fn target(session: &mut Session<'_>, args: &Project, deed: Deed, path: &str) -> 
 
 fn one(session: &mut Session<'_>, args: &Project, deed: Deed, path: &Path) -> Outcome {
     let found = ask(session, path, None, None)?;
-    let name = path.display();
+    let name = visible(&path.display().to_string());
     match deed {
         Deed::List => {
             let flag = if found.inherits { 'P' } else { '-' };
@@ -110,7 +111,7 @@ fn one(session: &mut Session<'_>, args: &Project, deed: Deed, path: &Path) -> Ou
             let mut said = String::new();
             if args.zeros {
                 let is_right = found.inherits && found.id == wanted;
-                return if is_right { Ok(()) } else { session.print(&format!("{name}\0")) };
+                return if is_right { Ok(()) } else { session.print(&format!("{}\0", path.display())) };
             }
             if found.id != wanted {
                 said += &format!("{name} - project ID is not set properly ({}/{wanted})\n", found.id);

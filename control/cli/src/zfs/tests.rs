@@ -72,6 +72,14 @@ tank  atime        off                    inherited from tank
     let fields = Field::parse(&names("value,name"), &[]).unwrap();
     assert_eq!(render(&lines[2..3], &fields, 14, true), "lz4\ttank\n");
     assert!(Field::parse(&names("nonsense"), &[]).is_err());
+    // The value of a user's property, which programs have to have as it is.
+    let evil = [line("org.x:y", "a\u{1b}[2J\nb", Source::Local)];
+    let fields = Field::parse(&names("value"), &[]).unwrap();
+    assert_eq!(
+        render(&evil, &fields, 0, false),
+        "VALUE\na\u{2039}U+001B\u{203a}[2J\u{2039}U+000A\u{203a}b\n"
+    );
+    assert_eq!(render(&evil, &fields, 0, true), "a\u{1b}[2J\nb\n");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::args::zpool::Events;
 use crate::expect_reply;
 use crate::session::{Outcome, Session};
 use crate::text::date::ctime;
+use crate::text::visible::visible;
 use api::{Event, Reply, Request};
 use std::time::Duration;
 
@@ -54,8 +55,10 @@ pub(super) fn render(event: &Event, args: &Events) -> String {
             _ => format!("\"{value}\""),
         };
         text += &format!("        version = 0x0\n        class = \"{}\"\n", event.class);
-        text +=
-            &event.fields.iter().map(|(n, v)| format!("        {n} = {}\n", shown(n, v))).collect::<String>();
+        let escaped = |text: &str| if args.scripted { text.to_string() } else { visible(text) };
+        let lines =
+            event.fields.iter().map(|(n, v)| format!("        {} = {}\n", escaped(n), shown(n, &escaped(v))));
+        text += &lines.collect::<String>();
         text += &format!(
             "        time = {:#x} {:#x}\n        eid = {:#x}\n\n",
             event.seconds, event.nanos, event.id

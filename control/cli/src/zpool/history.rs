@@ -4,6 +4,7 @@ use crate::args::zpool::History;
 use crate::expect_reply;
 use crate::session::{Outcome, Session};
 use crate::text::date::sortable;
+use crate::text::visible::visible;
 use api::{Did, HistoryRecord, Item, PoolHistory, Reply, Request};
 
 pub(super) fn run(session: &mut Session<'_>, args: &History) -> Outcome {
@@ -12,7 +13,7 @@ pub(super) fn run(session: &mut Session<'_>, args: &History) -> Outcome {
         Ok(expect_reply!(reply, Reply::History(histories) => histories))
     })?;
     for history in histories {
-        session.print(&render(&history, args.internal, args.long))?;
+        session.show(&render(&history, args.internal, args.long))?;
     }
     Ok(())
 }
@@ -29,19 +30,21 @@ fn line(record: &HistoryRecord, long: bool) -> String {
         text += &format!(" ({}ms)", ns / 1_000_000);
     }
     match &record.did {
-        Did::Command(line) => text += &format!(" {line}"),
+        Did::Command(line) => text += &format!(" {}", visible(line)),
         Did::Internal { txg, name, text: what, dataset } => {
-            let of = dataset.as_ref().map(|(name, id)| format!(" {name} ({id})")).unwrap_or_default();
-            text += &format!(" [txg:{txg}] {name}{of} {what}");
+            let of =
+                dataset.as_ref().map(|(name, id)| format!(" {} ({id})", visible(name))).unwrap_or_default();
+            text += &format!(" [txg:{txg}] {}{of} {}", visible(name), visible(what));
         }
         Did::Event { event, txg, text: what } => {
             text += &format!(
-                " [internal {} txg:{txg}] {what}",
-                EVENTS.get(*event as usize).unwrap_or(&"unrecognized")
+                " [internal {} txg:{txg}] {}",
+                EVENTS.get(*event as usize).unwrap_or(&"unrecognized"),
+                visible(what)
             );
         }
         Did::Ioctl { name, input, output, errno } => {
-            text += &format!(" ioctl {name}\n");
+            text += &format!(" ioctl {}\n", visible(name));
             text += &section("input", input);
             text += &section("output", output);
             if let Some(errno) = errno {
@@ -66,10 +69,10 @@ fn origin(record: &HistoryRecord) -> String {
         text += &format!("user {who} {}", if who == 0 { "(root) " } else { "" });
     }
     if let Some(host) = &record.host {
-        text += &format!("on {host}");
+        text += &format!("on {}", visible(host));
     }
     if let Some(zone) = &record.zone {
-        text += &format!(":{zone}");
+        text += &format!(":{}", visible(zone));
     }
     text
 }
@@ -85,9 +88,10 @@ fn section(heading: &str, pairs: &[(String, Item)]) -> String {
 
 fn dump(text: &mut String, pairs: &[(String, Item)], indent: usize) {
     for (name, item) in pairs {
+        let name = visible(name);
         match item {
             Item::Flag => *text += &format!("{:indent$}{name}\n", ""),
-            Item::Text(value) => *text += &format!("{:indent$}{name}: {value}\n", ""),
+            Item::Text(value) => *text += &format!("{:indent$}{name}: {}\n", "", visible(value)),
             Item::List(pairs) => {
                 *text += &format!("{:indent$}{name}:\n", "");
                 dump(text, pairs, indent + 4);

@@ -37,7 +37,7 @@ pub(super) fn run(session: &mut Session<'_>, args: &Import) -> Outcome {
             .for_each(&guids, |session, guid| import(session, args, (choice(guid), &places), &properties));
     }
     let blocks: Vec<String> = found.iter().map(importable::render).collect();
-    session.print(&blocks.join("\n"))
+    session.show(&blocks.join("\n"))
 }
 
 /// A number is a guid; names begin with a letter.

@@ -3,7 +3,8 @@
 use super::list_vdevs::is_of;
 use super::reason::{self, Reason};
 use crate::args::zpool::Style;
-use crate::text::vdev_name::{name_width, vdev_name};
+use crate::text::vdev_name::{name_width, shown_name};
+use crate::text::visible::visible;
 use api::{Class, Importable, Vdev};
 
 const NAME_MIN: usize = 10;
@@ -14,21 +15,23 @@ pub(super) fn render(pool: &Importable) -> String {
     let destroyed = if pool.destroyed { " (DESTROYED)" } else { "" };
     let mut text = format!(
         "{indent}  pool: {}\n{indent}    id: {}\n{indent} state: {}{destroyed}\n",
-        pool.name, pool.guid, pool.health
+        visible(&pool.name),
+        pool.guid,
+        pool.health
     );
     if let Some(status) = status(pool, indent) {
         text += &format!("{indent}status: {status}\n");
     }
     text += &format!("{indent}action: {}\n", action(pool, indent));
     if let Some(comment) = &pool.comment {
-        text += &format!("comment: {comment}\n");
+        text += &format!("comment: {}\n", visible(comment));
     }
     text + &format!("{indent}config:\n\n") + &config(pool)
 }
 
 fn status(pool: &Importable, indent: &str) -> Option<String> {
     if !pool.unsupported.is_empty() {
-        let names: String = pool.unsupported.iter().map(|f| format!("\n\t{f}")).collect();
+        let names: String = pool.unsupported.iter().map(|f| format!("\n\t{}", visible(f))).collect();
         return Some(format!("The pool uses the following feature(s) not supported on this system:{names}"));
     }
     if pool.other_host.is_some() {
@@ -92,8 +95,8 @@ fn add(text: &mut String, vdev: &Vdev, width: usize, depth: usize) {
 }
 
 fn line(text: &mut String, vdev: &Vdev, pool: &str, width: usize, depth: usize) {
-    let name = vdev_name(vdev, pool, Style::default());
-    let why = vdev.why.as_ref().map(|why| format!("  {why}")).unwrap_or_default();
+    let name = shown_name(vdev, pool, Style::default());
+    let why = vdev.why.as_ref().map(|why| format!("  {}", visible(why))).unwrap_or_default();
     *text +=
         &format!("\t{:depth$}{name:<width$}  {}{why}\n", "", vdev.state, width = width.saturating_sub(depth));
 }

@@ -5,7 +5,7 @@ use super::list_vdevs::{CLASSES, is_of};
 use super::{get_vdev, pools, repeat_after};
 use crate::args::zpool::Iostat;
 use crate::session::{Failure, Outcome, Session};
-use crate::text::vdev_name::{name_width, vdev_name};
+use crate::text::vdev_name::{name_width, shown_name, vdev_name};
 use api::{Class, Flushes, IoClass, IoKind, Pool, Vdev, VdevStats};
 
 /// Names take at least so much, and what does not fit beside the numbers is not waited for.
@@ -179,7 +179,8 @@ impl View<'_> {
     }
 
     fn add(&self, text: &mut String, vdev: &Vdev, old: Option<&Vdev>, depth: usize) {
-        let name = vdev_name(vdev, &self.pool.name, self.args.style);
+        let named = if self.args.scripted { vdev_name } else { shown_name };
+        let name = named(vdev, &self.pool.name, self.args.style);
         let since = match old {
             Some(old) => difference(&vdev.stats, &old.stats),
             None => vdev.stats.clone(),

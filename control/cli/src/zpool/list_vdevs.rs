@@ -1,7 +1,8 @@
 //! The lines of `zpool list -v` below a pool.
 
 use crate::args::zpool::List;
-use crate::text::{json, number, vdev_name::vdev_name};
+use crate::text::vdev_name::{shown_name, vdev_name};
+use crate::text::{json, number};
 use api::{Class, Source, Vdev};
 use serde_json::{Map, Value as Json, json};
 
@@ -45,10 +46,10 @@ fn columns<'a>(names: &'a [String], widths: &'a [usize]) -> impl Iterator<Item =
 }
 
 fn add(text: &mut String, vdev: &Vdev, names: &[String], widths: &[usize], args: &List, depth: usize) {
-    let name = vdev_name(vdev, "", args.style);
     if args.scripted {
-        *text += &format!("\t{name}");
+        *text += &format!("\t{}", vdev_name(vdev, "", args.style));
     } else {
+        let name = shown_name(vdev, "", args.style);
         *text += &format!("{:depth$}{name:<width$}", "", width = widths[0].saturating_sub(depth));
     }
     for (column, width) in columns(names, widths) {

@@ -1,7 +1,7 @@
 //! The `scan:` lines of `zpool status`, and those of a scrub of the error log.
 
 use crate::args::zpool::Style;
-use crate::text::vdev_name::vdev_name;
+use crate::text::vdev_name::shown_name;
 use crate::text::{date::ctime, number};
 use api::{ErrorScrub, Pool, Rebuild, Scan, ScanState, Vdev};
 
@@ -28,7 +28,7 @@ pub(super) fn of_pool(pool: &Pool, style: Style) -> String {
     }
     if !is_resilver_newer {
         let line =
-            |(top, rebuild): &(&Vdev, &Rebuild)| render_rebuild(rebuild, &vdev_name(top, &pool.name, style));
+            |(top, rebuild): &(&Vdev, &Rebuild)| render_rebuild(rebuild, &shown_name(top, &pool.name, style));
         text += &rebuilds.iter().map(line).collect::<String>();
     }
     text

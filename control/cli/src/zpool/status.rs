@@ -6,7 +6,8 @@ use crate::args::zpool::Status;
 use crate::expect_reply;
 use crate::session::{Failure, Outcome, Session};
 use crate::text::number;
-use crate::text::vdev_name::{name_width, vdev_name};
+use crate::text::vdev_name::{name_width, shown_name};
+use crate::text::visible::visible;
 use api::{Class, Pool, Reply, Request, Vdev};
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ pub(super) fn run(session: &mut Session<'_>, args: &Status) -> Outcome {
         for pool in pools.iter().filter(|pool| args.dedup && pool.problem.is_none()) {
             dedup.insert(pool.name.clone(), tables(session, pool)?);
         }
-        session.print(&render_all(&pools, args, !names.is_empty(), &dedup))
+        session.show(&render_all(&pools, args, !names.is_empty(), &dedup))
     })
 }
 
@@ -136,7 +137,7 @@ impl Lines<'_> {
     }
 
     fn line(&self, text: &mut String, vdev: &Vdev, depth: usize) {
-        let name = vdev_name(vdev, self.pool, self.args.style);
+        let name = shown_name(vdev, self.pool, self.args.style);
         let width = self.width.saturating_sub(depth);
         *text += &format!("\t{:depth$}{name:<width$}  {:<8}", "", state(vdev));
         if vdev.class != Some(Class::Spare) {
@@ -149,7 +150,7 @@ impl Lines<'_> {
             }
         }
         if let Some(why) = &vdev.why {
-            *text += &format!("  {why}");
+            *text += &format!("  {}", visible(why));
         }
         *text += &sweep::notes(vdev, self.args);
         text.push('\n');
@@ -162,7 +163,7 @@ fn is_well(vdev: &Vdev) -> bool {
 
 /// Synchronous writes that are not in the datasets yet: OpenZFS has no such part.
 fn logs(pool: &Pool) -> String {
-    let lines: String = pool.logs.iter().map(|log| format!("\t{log}\n")).collect();
+    let lines: String = pool.logs.iter().map(|log| format!("\t{}\n", visible(log))).collect();
     if lines.is_empty() { lines } else { format!("\nintent logs:\n\n{lines}") }
 }
 
@@ -172,7 +173,7 @@ fn not_open(pool: &Pool) -> Option<String> {
         return Some(format!("\nerrors: Nothing is written any more: {why}\n"));
     }
     let why = pool.problem.as_ref()?;
-    let lines = pool.unusable.iter().map(|line| format!("\t{line}\n"));
+    let lines = pool.unusable.iter().map(|line| format!("\t{}\n", visible(line)));
     Some(format!("\nerrors: The pool is not open: {why}\n{}", lines.collect::<String>()))
 }
 
@@ -181,7 +182,7 @@ fn errors(pool: &Pool, args: &Status) -> String {
         0 => "\nerrors: No known data errors\n".into(),
         n if !args.verbose => format!("\nerrors: {n} data errors, use '-v' for a list\n"),
         _ => {
-            let list = pool.errors.lines().into_iter().map(|e| format!("        {e}\n"));
+            let list = pool.errors.lines().into_iter().map(|e| format!("        {}\n", visible(&e)));
             format!(
                 "\nerrors: Permanent errors have been detected in the following files:\n\n{}",
                 list.collect::<String>()

@@ -214,6 +214,54 @@ config:
     assert!(only_bad.contains("/dev/p1"), "{only_bad}");
 }
 
+/// A user's file with a damaged block cleared the administrator's screen, or wrote "No known data errors" to it.
+#[test]
+fn names_that_others_chose_act_on_no_terminal_and_make_no_lines() {
+    let is_clean = |text: &str| text.chars().all(|c| !c.is_control() || c == '\n' || c == '\t');
+    let mut pool = aux();
+    let evil = "f\u{1b}[31m\n\nerrors: No known data errors\u{1b}[2J";
+    let shown = "f\u{2039}U+001B\u{203a}[31m\u{2039}U+000A\u{203a}\u{2039}U+000A\u{203a}errors: No known data errors\u{2039}U+001B\u{203a}[2J";
+    (pool.errors.blocks, pool.errors.names) = (1, vec![format!("/aux/{evil}")]);
+    pool.unusable = vec![evil.into()];
+    pool.logs = vec![evil.into()];
+    let mirror = &mut pool.vdevs.as_mut().unwrap().children[0];
+    mirror.children[0].path = Some(format!("/dev/{evil}"));
+    mirror.children[0].why = Some(evil.into());
+    let text = status::render(&pool, &status("zpool status -vP"));
+    assert!(is_clean(&text) && text.contains(&format!("\n        /aux/{shown}\n")), "{text}");
+    assert_eq!(text.matches("\nerrors: ").count(), 1, "{text}");
+    pool.problem = Some("gone".into());
+    assert!(is_clean(&status::render(&pool, &status("zpool status"))));
+    assert!(is_clean(&list::render(&[pool.clone()], &columns(), &list("zpool list -vP"), true)));
+    // A program has to have the path.
+    let scripted = list::render(&[pool.clone()], &columns(), &list("zpool list -HvP"), true);
+    assert!(scripted.contains(&format!("\t/dev/{evil}\t")), "{scripted}");
+    let importable = Importable {
+        name: evil.into(),
+        guid: 1,
+        health: "ONLINE".into(),
+        destroyed: false,
+        exported: true,
+        version: 5000,
+        comment: Some(evil.into()),
+        other_host: None,
+        unsupported: vec![evil.into()],
+        vdevs: pool.vdevs.unwrap(),
+    };
+    let text = importable::render(&importable);
+    assert!(is_clean(&text) && text.matches("\nerrors: ").count() == 0, "{text}");
+    let record = HistoryRecord {
+        time: None,
+        elapsed_ns: None,
+        did: Did::Command(evil.into()),
+        who: Some(1),
+        host: Some(evil.into()),
+        zone: Some(evil.into()),
+    };
+    let history = PoolHistory { pool: "aux".into(), records: vec![record] };
+    assert!(is_clean(&history::render(&history, true, true)));
+}
+
 /// "No known data errors" stood below devices with ten thousand of them.
 #[test]
 fn errors_of_data_are_counted_and_listed_and_their_absence_is_said_of_none_alone() {

@@ -3,6 +3,7 @@
 use super::list_vdevs::is_of;
 use crate::args::zpool::Style;
 use crate::text::vdev_name::vdev_name;
+use crate::text::visible::visible;
 use api::{Class, Layout, Vdev, VdevGroup};
 
 /// The vdevs that groups would become.
@@ -64,6 +65,6 @@ fn add(text: &mut String, vdev: &Vdev, style: Style, numbered: bool, depth: usiz
     } else {
         name.rsplit_once('-').map_or(name.as_str(), |(kind, _)| kind)
     };
-    text.push_str(&format!("\t{:depth$}{name}\n", ""));
+    text.push_str(&format!("\t{:depth$}{}\n", "", visible(name)));
     vdev.children.iter().for_each(|child| add(text, child, style, numbered, depth + 2));
 }

@@ -24,14 +24,14 @@ POOL  FEATURE
 pub(super) fn run(session: &mut Session<'_>, args: &Upgrade) -> Outcome {
     if !args.all && args.pools.is_empty() {
         let updates = deferred(session, &[])?;
-        return session.print(&format!("{HEAD}{}", list(&updates)));
+        return session.show(&format!("{HEAD}{}", list(&updates)));
     }
     let mut names = args.pools.clone();
     if args.all {
         names = deferred(session, &[])?.into_iter().map(|update| update.pool).collect();
         names.dedup();
         if names.is_empty() {
-            return session.print(&format!(
+            return session.show(&format!(
                 "{HEAD}All pools are already formatted using feature flags.\n\n\
                  Every feature flags pool already has all supported and requested features enabled.\n"
             ));
@@ -43,7 +43,7 @@ pub(super) fn run(session: &mut Session<'_>, args: &Upgrade) -> Outcome {
         let request = Request::ApplyUpdates { pool: name.into(), features: Vec::new() };
         let enabled = expect_reply!(session.ask(request)?, Reply::DeferredUpdates(updates) => updates);
         let head = std::mem::take(&mut head);
-        session.print(&format!("{head}{}", enabled_on(name, &enabled)))
+        session.show(&format!("{head}{}", enabled_on(name, &enabled)))
     })
 }
 

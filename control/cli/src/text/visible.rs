@@ -1,4 +1,10 @@
-//! Names as a terminal may be given them.
+//! Names, values and messages as a terminal may be given them.
+//!
+//! ```text
+//!   names of files, values of properties, paths on labels ─▶ a cell, a name in a listing   visible
+//!   whole messages and listings, whose lines are ours     ─▶ print, complain               visible_lines
+//!   tables for programs (-H), JSON (-j)                   ─▶ as they are; JSON escapes by itself
+//! ```
 //!
 //! What would move the cursor, change the terminal, turn what follows or not be seen at all is shown by its number, as the
 //! web page shows it: `‹U+202E›`. Marks that stand above and below a letter are few, so that none reaches into other lines.
@@ -6,8 +12,11 @@
 /// So many marks may stand on one letter; languages need no more.
 const MARKS_MAX: usize = 3;
 
-/// See the module.
+/// Of one name or value: what would end its line is shown by its number too.
 pub fn visible(text: &str) -> String {
+    if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return text.into();
+    }
     let mut shown = String::with_capacity(text.len());
     let mut marks = 0;
     for c in text.chars() {
@@ -22,6 +31,16 @@ pub fn visible(text: &str) -> String {
         }
     }
     shown
+}
+
+/// Of lines that are laid out: they end and are indented as they are.
+pub fn visible_lines(text: &str) -> String {
+    text.split_inclusive(['\n', '\t'])
+        .map(|piece| match piece.strip_suffix(['\n', '\t']) {
+            Some(words) => visible(words) + &piece[words.len()..],
+            None => visible(piece),
+        })
+        .collect()
 }
 
 fn is_hidden(c: char) -> bool {
@@ -60,5 +79,15 @@ mod tests {
         }
         let heap = visible(&format!("z{}y", "\u{334}".repeat(200)));
         assert_eq!(heap, format!("z{}y", "\u{334}".repeat(MARKS_MAX)));
+    }
+
+    #[test]
+    fn lines_stay_lines() {
+        assert_eq!(visible_lines("a\n\tb\n"), "a\n\tb\n");
+        assert_eq!(
+            visible_lines("\ta\u{1b}[2J\r\n\n"),
+            "\ta\u{2039}U+001B\u{203a}[2J\u{2039}U+000D\u{203a}\n\n"
+        );
+        assert_eq!(visible_lines(""), "");
     }
 }
