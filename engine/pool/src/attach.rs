@@ -84,7 +84,7 @@ impl Pool {
         {
             let _one_at_a_time = self.0.reshaping.lock().await;
             // Since it was found to be wanted, another device may have begun to take the place.
-            if !crate::spares::stands_alone(&self.tree().spec(), old) {
+            if !self.wants_spare(&self.tree().spec(), old) {
                 return Ok(());
             }
             self.join_group(old, spare, (true, false)).await?;

@@ -6,8 +6,17 @@
 //! ```
 //!
 //! It is looked when the pool is opened and after every txg. A device that an administrator took offline is not missed, and
-//! neither is one that stands in a replacement already. A spare that several pools have may be in use by another: it is
-//! tried again every [`TAKEN`], and one that does not fit is not, until an administrator has devices looked at.
+//! neither is one that stands in a replacement already. Where the spare fails as well, and nothing of its group is left, the
+//! next one joins them. One that does not fit is not tried again until an administrator has devices looked at.
+//!
+//! A spare that several pools know may be in use by another. Its label says so when it is opened, and the lock on it when it
+//! is to be taken; it is looked at again every [`TAKEN`], by an idle pool too.
+//!
+//! ```text
+//!            AVAIL ── another pool takes it: seen when it is opened or tried ──▶ INUSE  in use by pool 'lake'
+//!              ▲                                                                   │
+//!              └──────── look_at_taken: its label is that of a spare again ────────┘
+//! ```
 
 mod state;
 
@@ -19,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use units::{Guid, Kind};
-use vdev::{AuxDevice, AuxKind, Device, Spec, State, VdevType};
+use vdev::{Aux, AuxDevice, AuxKind, Device, Spec, State, VdevType};
 
 /// How soon a spare that another pool has is tried again.
 const TAKEN: Duration = Duration::from_secs(5);
@@ -27,7 +36,8 @@ const TAKEN: Duration = Duration::from_secs(5);
 impl Pool {
     /// Begins to put a spare in place if one is wanted and there.
     pub(crate) fn consider_spares(&self) {
-        if self.0.read_only || self.0.txgs.is_closing() || self.wanted_spare().is_none() {
+        let is_idle = self.wanted_spare().is_none() && self.taken_elsewhere().is_empty();
+        if self.0.read_only || self.0.txgs.is_closing() || is_idle {
             return;
         }
         if self.0.spares.is_busy.swap(true, Ordering::AcqRel) {
@@ -35,13 +45,13 @@ impl Pool {
         }
         let pool = self.clone();
         drop(self.spawn(async move {
+            pool.look_at_taken().await;
             while let Some((old, spare)) = pool.wanted_spare() {
                 let guid = spare.guid;
                 if let Err(e) = pool.spare_in(old, spare).await {
                     if e.kind() == Kind::Busy {
                         // Another pool has it now, and may give it back.
-                        lock(&pool.0.spares.taken).insert(guid, world::now());
-                        pool.consider_spares_later();
+                        pool.note_taken(guid);
                         continue;
                     }
                     lock(&pool.0.spares.refused).insert((old, guid));
@@ -52,12 +62,42 @@ impl Pool {
         }));
     }
 
+    /// Spares that another pool has, by their labels when they were opened.
+    fn taken_elsewhere(&self) -> Vec<Guid> {
+        let spares = self.tree().aux(AuxKind::Spare);
+        let taken = spares.iter().filter(|spare| spare.leaf.health().aux == Aux::Spared);
+        taken.map(|spare| spare.spec.guid).collect()
+    }
+
+    /// Opens those again that were not looked at for a while.
+    async fn look_at_taken(&self) {
+        let due: Vec<Guid> =
+            self.taken_elsewhere().into_iter().filter(|spare| !self.0.spares.is_taken(*spare)).collect();
+        if due.is_empty() || self.suspended().is_some() {
+            return;
+        }
+        due.iter().for_each(|spare| self.note_taken(*spare));
+        let _one_at_a_time = self.0.reshaping.lock().await;
+        self.load_side_devices(None).await;
+        // One that is back need not be waited for.
+        let still = self.taken_elsewhere();
+        let mut taken = lock(&self.0.spares.taken);
+        for spare in due.iter().filter(|spare| !still.contains(spare)) {
+            taken.remove(spare);
+        }
+    }
+
     /// A pool that is idle has no txg after which it would be looked.
-    fn consider_spares_later(&self) {
+    fn note_taken(&self, spare: Guid) {
+        lock(&self.0.spares.taken).insert(spare, world::now());
+        if self.0.spares.is_waiting.swap(true, Ordering::AcqRel) {
+            return;
+        }
         let pool = Arc::downgrade(&self.0);
         world::spawn(async move {
             world::sleep(TAKEN).await;
             if let Some(inner) = pool.upgrade() {
+                inner.spares.is_waiting.store(false, Ordering::Release);
                 Pool(inner).consider_spares();
             }
         });
@@ -116,17 +156,17 @@ impl Pool {
         }
         let spec = tree.spec();
         let refused = lock(&self.0.spares.refused).clone();
-        let taken = lock(&self.0.spares.taken).clone();
-        let is_taken = |spare| taken.get(&spare).is_some_and(|at| world::now().since(*at) < TAKEN);
         for leaf in tree.leaves() {
             let lost = [State::Faulted, State::Removed, State::CannotOpen].contains(&leaf.health().state);
             let guid = leaf.guid();
-            if !lost || !stands_alone(&spec, guid) {
+            if !lost || !self.wants_spare(&spec, guid) {
                 continue;
             }
             let fits = spares.iter().find(|spare| {
                 let is_free = spare.leaf.is_usable() && tree.find_leaf(spare.spec.guid).is_none();
-                is_free && !is_taken(spare.spec.guid) && !refused.contains(&(guid, spare.spec.guid))
+                is_free
+                    && !self.0.spares.is_taken(spare.spec.guid)
+                    && !refused.contains(&(guid, spare.spec.guid))
             });
             if let Some(spare) = fits {
                 return Some((guid, spare.spec.clone()));
@@ -134,10 +174,25 @@ impl Pool {
         }
         None
     }
+
+    /// Whether a device, if it is lost, is to have a spare.
+    pub(crate) fn wants_spare(&self, spec: &Spec, guid: Guid) -> bool {
+        stands_alone(spec, guid) || self.stands_in_vain(spec, guid)
+    }
+
+    /// Whether it is a spare that stands in for another device, the newest one, and its group has nothing that works.
+    fn stands_in_vain(&self, spec: &Spec, guid: Guid) -> bool {
+        let Some(group) = spec.parent_of(guid).filter(|group| group.vdev_type == VdevType::Spare) else {
+            return false;
+        };
+        let is_newest = group.children.last().is_some_and(|last| last.guid == guid && last.is_spare());
+        let works = |leaf: &Spec| self.tree().find_leaf(leaf.guid).is_some_and(|(_, leaf)| leaf.is_usable());
+        is_newest && !group.leaves().any(works)
+    }
 }
 
 /// Whether nothing stands in for the device yet; that of a log cannot be replaced by a spare.
-pub(crate) fn stands_alone(spec: &Spec, guid: Guid) -> bool {
+fn stands_alone(spec: &Spec, guid: Guid) -> bool {
     let in_group = spec.parent_of(guid).map(|group| group.vdev_type);
     let of_log = spec.top_of(guid).is_none_or(Spec::is_log);
     // In a stripe there is nothing that could be copied.

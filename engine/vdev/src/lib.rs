@@ -65,6 +65,7 @@ pub use leaf::Leaf;
 pub use missing::Missing;
 pub use node::{Node, Verify};
 pub use on_devices::DeviceRange;
+pub use open::in_use_by;
 pub use options::OpenOptions;
 pub use priority::{Limits, Priority};
 pub use rebuild::Copied;

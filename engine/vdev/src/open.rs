@@ -11,8 +11,8 @@ use crate::node::{Body, Group, Node};
 use crate::vdev_type::Role;
 use crate::{Aux, AuxKind, Device, Health, OpenOptions, Spec, State, geometry};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
-use ondisk::NvList;
 use ondisk::label::MIN_DEVICE_SIZE;
+use ondisk::{NvList, PoolState};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -130,6 +130,7 @@ async fn open_leaf(spec: &Spec, context: &Context<'_>, min_asize: u64) -> Result
         None => match device.open(options.mode).await {
             Ok(disk) => match examine(&disk, spec, context, min_asize).await {
                 Health::ONLINE => (Some(disk), left_degraded(spec), None),
+                taken if taken.aux == Aux::Spared => (None, taken, user_of(&disk).await),
                 bad => (None, bad, shrank(&disk, min_asize)),
             },
             Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {
@@ -188,6 +189,17 @@ async fn examine(disk: &Arc<dyn Disk>, spec: &Spec, context: &Context<'_>, min_a
     }
 }
 
+/// As OpenZFS says it of a spare.
+pub fn in_use_by(pool: &str) -> String {
+    format!("in use by pool '{pool}'")
+}
+
+/// What to say of a spare that another pool uses: its label names that pool.
+async fn user_of(disk: &Arc<dyn Disk>) -> Option<String> {
+    let owner = read_labels(disk).await.owner()?;
+    owner.name.map(|name| in_use_by(&name))
+}
+
 /// What to say of a device that is smaller than it was.
 fn shrank(disk: &Arc<dyn Disk>, min_asize: u64) -> Option<String> {
     let asize = geometry::leaf_asize(geometry::leaf_psize(disk.geometry().size));
@@ -215,5 +227,19 @@ fn check_label(label: &NvList, spec: &Spec, context: &Context<'_>, pool: Guid) -
     // it as the top.
     let is_it = guid == Some(spec.guid)
         || (std::ptr::eq(spec, context.top) && label.guid("top_guid").ok() == Some(spec.guid));
-    if ours && is_it { Health::ONLINE } else { Health::new(State::CannotOpen, Aux::CorruptData) }
+    match (ours && is_it, is_elsewhere(label, spec, context)) {
+        (true, _) => Health::ONLINE,
+        (false, true) => Health::new(State::CannotOpen, Aux::Spared),
+        (false, false) => Health::new(State::CannotOpen, Aux::CorruptData),
+    }
+}
+
+/// Whether it is a spare beside the tree that stands in the tree of another pool, which knows it as well: its label is
+/// that of a member there, and that of a spare again when it goes back.
+fn is_elsewhere(label: &NvList, spec: &Spec, context: &Context<'_>) -> bool {
+    let is_beside = std::ptr::eq(spec, context.top) && spec.is_spare();
+    let state = label.u64("state").ok().and_then(PoolState::from_code);
+    is_beside
+        && label.guid("guid").ok() == Some(spec.guid)
+        && matches!(state, Some(PoolState::Active | PoolState::Exported))
 }

@@ -22,9 +22,18 @@ impl Appliance {
 
     async fn describe_pool(&self, name: &str) -> Result<Pool> {
         match self.pool(name, Access::Look).await {
-            Ok(open) => describe(&open, self.data_errors(&open.pool).await)
-                .await
-                .map_err(|e| cannot(About::Pool, &format!("open '{name}'"), &e)),
+            Ok(open) => {
+                let mut pool = describe(&open, self.data_errors(&open.pool).await)
+                    .await
+                    .map_err(|e| cannot(About::Pool, &format!("open '{name}'"), &e))?;
+                let here = self.pools_now().await;
+                let guid = open.pool.guid();
+                if let Some(root) = &mut pool.vdevs {
+                    let others: Vec<&pool::Pool> = here.opened().filter(|pool| pool.guid() != guid).collect();
+                    vdevs::add_users(root, &others);
+                }
+                Ok(pool)
+            }
             // One that cannot be opened is still imported.
             Err(e) => match self.known(name).await {
                 Some((known, failed)) => Ok(unavailable(
@@ -163,3 +172,6 @@ fn state(state: ondisk::dsl::ScanState) -> ScanState {
         _ => ScanState::Running,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,10 +4,11 @@ use api::ScanState as ScanningState;
 use api::{Class, DeviceWear, Flushes, IoClass, IoKind, Property, Rebuild, Vdev, VdevStats};
 use ondisk::RebuildState;
 use ondisk::dsl::{ScanFunc, ScanState};
-use pool::{PoolReport, RebuildStatus, VdevProperties};
+use pool::{Pool, PoolReport, RebuildStatus, VdevProperties};
 use units::Guid;
 use vdev::{
-    AuxKind, Bias, Candidate, ClassSnapshot, Health, KindSnapshot, Priority, Snapshot, Spec, Tree, VdevStatus,
+    Aux, AuxKind, Bias, Candidate, ClassSnapshot, Health, KindSnapshot, Priority, Snapshot, Spec, Tree,
+    VdevStatus,
 };
 
 /// The tree of an open pool, its caches and spares at the end.
@@ -29,7 +30,12 @@ pub(crate) fn of_report(report: &PoolReport) -> Vdev {
         root.children.extend(devices.iter().map(|device| {
             let space = report.space.get(&device.guid).map(|s| (s.size, s.allocated));
             let fragmentation = (class == Class::Cache).then_some(0);
-            Vdev { class: Some(class), space, fragmentation, ..below(device) }
+            let vdev = Vdev { class: Some(class), space, fragmentation, ..below(device) };
+            match &device.detail {
+                // It is well, and another pool has it.
+                Some(user) if device.health.aux == Aux::Spared => used(vdev, user.clone()),
+                _ => vdev,
+            }
         }));
     }
     let tops = root.children.iter().filter(|t| !matches!(t.class, Some(Class::Cache | Class::Spare)));
@@ -44,6 +50,21 @@ pub(crate) fn of_report(report: &PoolReport) -> Vdev {
     let is_going = |top: &&mut Vdev| top.rebuild.as_ref().is_some_and(|r| r.state == ScanningState::Running);
     root.children.iter_mut().filter(is_going).for_each(say_resilvering);
     root
+}
+
+fn used(spare: Vdev, user: String) -> Vdev {
+    Vdev { state: Health::ONLINE.word().into(), why: Some(user), ..spare }
+}
+
+/// Says of spares that are in use by another pool that is open here, by which.
+pub(crate) fn add_users(root: &mut Vdev, others: &[&Pool]) {
+    let free = root.children.iter_mut().filter(|vdev| vdev.class == Some(Class::Spare) && vdev.why.is_none());
+    for spare in free {
+        let user = others.iter().find(|pool| pool.tree().find_leaf(Guid(spare.guid)).is_some());
+        if let Some(user) = user {
+            spare.why = Some(vdev::in_use_by(&user.name()));
+        }
+    }
 }
 
 fn rebuild(status: &RebuildStatus) -> Rebuild {

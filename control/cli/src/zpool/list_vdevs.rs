@@ -96,10 +96,15 @@ fn capacity(space: u64, used: u64, exact: bool) -> String {
     }
 }
 
+/// Whether it is a spare's use, here or in another pool, that is said beside its name.
+fn is_use(why: &str) -> bool {
+    why == "currently in use" || why.starts_with("in use by pool '")
+}
+
 /// A spare that is well is at hand.
 pub(super) fn state(vdev: &Vdev) -> &str {
     match (vdev.class, vdev.state.as_str(), vdev.why.as_deref()) {
-        (Some(Class::Spare), _, Some("currently in use")) => "INUSE",
+        (Some(Class::Spare), _, Some(why)) if is_use(why) => "INUSE",
         (Some(Class::Spare), "ONLINE", _) => "AVAIL",
         (_, state, _) => state,
     }

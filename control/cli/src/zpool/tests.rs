@@ -102,6 +102,17 @@ fn columns() -> Vec<String> {
 }
 
 #[test]
+fn a_spare_is_at_hand_or_in_use_here_or_in_another_pool() {
+    let spare =
+        |why: Option<&str>| Vdev { why: why.map(String::from), ..class(leaf("/dev/s", 1), Class::Spare) };
+    assert_eq!(list_vdevs::state(&spare(None)), "AVAIL");
+    assert_eq!(list_vdevs::state(&spare(Some("currently in use"))), "INUSE");
+    assert_eq!(list_vdevs::state(&spare(Some("in use by pool 'lake'"))), "INUSE");
+    let gone = Vdev { state: "UNAVAIL".into(), ..spare(Some("cannot open")) };
+    assert_eq!(list_vdevs::state(&gone), "UNAVAIL");
+}
+
+#[test]
 fn list_prints_the_columns_of_openzfs() {
     let expected = "\
 NAME   SIZE  ALLOC   FREE  CKPOINT  EXPANDSZ   FRAG    CAP  DEDUP    HEALTH  ALTROOT

@@ -14,7 +14,7 @@ use vdev::{Layout, NewLeaf, Spec, State, VdevType};
 const SIZE: usize = 2 << 20;
 const DISK: u64 = 96 << 20;
 
-fn rig(layout: Layout, count: usize, extra: &[&str]) -> Rig {
+pub(super) fn rig(layout: Layout, count: usize, extra: &[&str]) -> Rig {
     let rig = Rig::new(layout, count, DISK);
     extra.iter().for_each(|name| drop(rig.disks.add(format!("/sim/{name}"), DISK, Model::NVME)));
     rig
@@ -60,7 +60,7 @@ pub(super) async fn made_whole(pool: &Pool) {
     panic!("{:?} {:?} {:?}", pool.scan_status(), pool.problems(), pool.tree().status());
 }
 
-async fn check(pool: &Pool, seed: u64) {
+pub(super) async fn check(pool: &Pool, seed: u64) {
     assert!(
         read_all(pool, VOLUME).await.unwrap() == noise(seed, SIZE),
         "the volume has what was written last"
@@ -68,24 +68,24 @@ async fn check(pool: &Pool, seed: u64) {
     verify(pool).await;
 }
 
-async fn prepare(rig: &Rig) -> Pool {
+pub(super) async fn prepare(rig: &Rig) -> Pool {
     let pool = rig.create().await;
     make_volume(&pool, VOLUME, SIZE as u64).await;
     fill(&pool, VOLUME, 1).await;
     pool
 }
 
-async fn reopened(pool: Pool) -> Pool {
+pub(super) async fn reopened(pool: Pool) -> Pool {
     pool.export().await.unwrap();
     drop(pool);
     open_all(false).await
 }
 
-fn gone(rig: &Rig, name: &str) {
+pub(super) fn gone(rig: &Rig, name: &str) {
     rig.disks.get(format!("/sim/{name}")).unwrap().set_fault(GONE);
 }
 
-fn back(rig: &Rig, name: &str) {
+pub(super) fn back(rig: &Rig, name: &str) {
     rig.disks.get(format!("/sim/{name}")).unwrap().set_fault(Fault::default());
 }
 
