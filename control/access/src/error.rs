@@ -13,6 +13,8 @@ pub enum Kind {
     Denied,
     /// It could not be kept, so it does not hold.
     Store,
+    /// As before, since there is no room to keep it in.
+    NoSpace,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

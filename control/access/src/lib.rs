@@ -39,7 +39,7 @@ pub use api::Secret;
 pub use audit::Record;
 pub use authorization::{Authorization, Needed, SCOPES, Scope, scope};
 pub use error::{AccessError, Kind, Result};
-pub use gate::{Access, Attempt, Checked, Denied, Identity, Now, Opened};
+pub use gate::{Access, Attempt, Checked, Denied, Identity, Now, Opened, is_full};
 pub use password::Password;
 pub use people::{BASIC, Holder, ROOT, Role, State, Token, User, UserChange};
 pub use store::{Entropy, Files, Store};

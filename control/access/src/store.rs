@@ -68,20 +68,9 @@ impl Store for Files {
     }
 
     fn append(&mut self, record: &Record) -> io::Result<()> {
-        if fs::metadata(&self.audit).is_ok_and(|m| m.len() > AUDIT_MAX) {
-            fs::rename(&self.audit, self.older())?;
-        }
-        let mut line = serde_json::to_vec(record)?;
-        line.push(b'\n');
-        let mut file = OpenOptions::new().create(true).append(true).mode(MODE).open(&self.audit)?;
-        let before = file.metadata()?.len();
-        let written = file.write_all(&line);
-        if written.is_err() {
-            // What is there of it would take the next record with it.
-            file.set_len(before)?;
-        }
-        written?;
-        file.sync_data()
+        // Whoever reads of it has to know which file it is.
+        let of = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", self.audit.display()));
+        self.append_line(record).map_err(of)
     }
 
     fn records(&mut self, max: usize) -> io::Result<Vec<Record>> {
@@ -98,5 +87,24 @@ impl Store for Files {
             }
         }
         Ok(records.split_off(records.len().saturating_sub(max)))
+    }
+}
+
+impl Files {
+    fn append_line(&self, record: &Record) -> io::Result<()> {
+        if fs::metadata(&self.audit).is_ok_and(|m| m.len() > AUDIT_MAX) {
+            fs::rename(&self.audit, self.older())?;
+        }
+        let mut line = serde_json::to_vec(record)?;
+        line.push(b'\n');
+        let mut file = OpenOptions::new().create(true).append(true).mode(MODE).open(&self.audit)?;
+        let before = file.metadata()?.len();
+        let written = file.write_all(&line);
+        if written.is_err() {
+            // What is there of it would take the next record with it.
+            file.set_len(before)?;
+        }
+        written?;
+        file.sync_data()
     }
 }

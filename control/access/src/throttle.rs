@@ -2,6 +2,7 @@
 //!
 //! Each attempt takes a place in two buckets, that of the name and that of the address, before the password is looked
 //! at, and gets both back when it was right: so a flood of attempts at once gets no further than one after another.
+//! A code that is no name's has a bucket for each address alone: one for all would let strangers keep its owner out.
 //! A name that is guessed at from elsewhere keeps a bucket of its own for each address from which it has logged in
 //! before, so that a stranger cannot keep its owner out.
 
@@ -63,6 +64,17 @@ impl Throttle {
             Some(a) if self.trusted.contains(&(name.to_string(), a)) => Key::Trusted(name.into(), a),
             _ => Key::Name(name.into()),
         };
+        self.take_of(of_name, address, now)
+    }
+
+    /// As [`take`](Throttle::take), where one address has nothing to do with another.
+    pub fn take_apart(&mut self, name: &str, address: Option<IpAddr>, now: f64) -> Result<Places, u64> {
+        let address = address.map(network);
+        let of_name = address.map_or_else(|| Key::Name(name.into()), |a| Key::Trusted(name.into(), a));
+        self.take_of(of_name, address, now)
+    }
+
+    fn take_of(&mut self, of_name: Key, address: Option<IpAddr>, now: f64) -> Result<Places, u64> {
         let keys: Vec<Key> = [of_name].into_iter().chain(address.map(Key::Address)).collect();
         let wait = keys.iter().map(|key| self.wait(key, now)).fold(0.0, f64::max);
         if wait > 0.0 {

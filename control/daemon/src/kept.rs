@@ -32,7 +32,10 @@ impl access::Store for Kept {
 
     fn save(&mut self, state: &State) -> io::Result<()> {
         let saved = self.configuration.change(|writer| writer.put(&USERS, USERS_KEY, state));
-        saved.map_err(|e| io::Error::other(e.to_string()))
+        saved.map_err(|e| match e.kind() {
+            units::Kind::NoSpace => io::Error::new(io::ErrorKind::StorageFull, e.to_string()),
+            _ => io::Error::other(e.to_string()),
+        })
     }
 
     fn append(&mut self, record: &Record) -> io::Result<()> {

@@ -95,6 +95,14 @@ impl Fault {
         Fault::new(500, "ERR_INTERNAL", message)
     }
 
+    /// A change that cannot be put into the audit log is not made.
+    pub fn unrecorded(e: &std::io::Error) -> Fault {
+        let why = e.to_string();
+        let why = why.split(" (os error ").next().unwrap_or_default();
+        let (code, name) = if access::is_full(e) { (507, "ERR_NO_SPACE") } else { (500, "ERR_INTERNAL") };
+        Fault::new(code, name, format!("the audit log cannot be written, so nothing is changed: {why}"))
+    }
+
     pub fn body(&self) -> Value {
         json!({ "fault": { "message": self.message, "code": self.code, "name": self.name } })
     }
@@ -136,6 +144,7 @@ impl From<AccessError> for Fault {
             access::Kind::Invalid => (400, "ERR_INVALID_ARG"),
             access::Kind::Denied => (403, "ERR_DENIED"),
             access::Kind::Store => (500, "ERR_INTERNAL"),
+            access::Kind::NoSpace => (507, "ERR_NO_SPACE"),
         };
         Fault::new(code, name, e.message)
     }

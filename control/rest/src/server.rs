@@ -24,6 +24,8 @@ use tokio::sync::Semaphore;
 pub(crate) const BODY_MAX: usize = 1 << 20;
 /// Passwords that are hashed at once: each takes a core and 19 MiB.
 const HASHES: usize = 2;
+/// A right that was there less than so many seconds ago is asked for no second time.
+const WAITED: f64 = 1.0;
 /// How long a login waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What is done to a project as one of its pool's: it changes what the pool holds.
@@ -246,7 +248,7 @@ impl Rest {
         // Where it cannot be told, the audit log has it all the same.
         let _ = self.service.call(Call { command, uid: u64::MAX, request: Request::Alerts(told) }).await;
         let who = Identity::unproven(shown);
-        self.record(&who, from, "login".into(), String::new(), 401).await;
+        let _ = self.record(&who, from, "login".into(), String::new(), 401).await;
     }
 
     async fn use_code(
@@ -258,7 +260,7 @@ impl Rest {
         let used = self.access().use_code(code, from.address(), now);
         match &used {
             Ok(who) => {
-                self.record(who, from, "login by the one-time code".into(), String::new(), 200).await;
+                let _ = self.record(who, from, "login by the one-time code".into(), String::new(), 200).await;
             }
             Err(_) => self.login_failed(ROOT, from).await,
         }
@@ -301,14 +303,14 @@ impl Rest {
                         let (action, detail) = (action.clone(), detail.clone());
                         self.record(&who, from, action, detail, Record::BEGUN).await
                     }
-                    false => true,
+                    false => Ok(()),
                 };
-                is_begun = begun;
+                is_begun = begun.is_ok();
                 let (who, action) = (who.clone(), action.clone());
                 let asked = Asked { who, args, routed: routed.clone(), path, secret, from, is_page, action };
                 match begun {
-                    true => (endpoint.run)(self.clone(), asked).await,
-                    false => Err(Fault::internal("the audit log cannot be written, so nothing is changed")),
+                    Ok(()) => self.run(asked).await,
+                    Err(fault) => Err(fault),
                 }
             }
         };
@@ -325,8 +327,32 @@ impl Rest {
         answer
     }
 
+    /// What is only looked at may be waited for: until it is there, the user may have been removed, the session ended or
+    /// the right taken away. That a session is used for nothing else meanwhile does not end it.
+    async fn run(self: &Arc<Rest>, asked: Asked) -> Outcome {
+        let endpoint = asked.routed.endpoint;
+        if endpoint.is_change() {
+            return (endpoint.run)(self.clone(), asked).await;
+        }
+        let (who, routed, args, began) =
+            (asked.who.clone(), asked.routed.clone(), asked.args.clone(), self.now());
+        let outcome = (endpoint.run)(self.clone(), asked).await;
+        let now = self.now();
+        if now.steady - began.steady < WAITED {
+            return outcome;
+        }
+        if !self.stand_at(&who, Now { steady: began.steady, ..now }).await {
+            return Err(Fault::unauthorized());
+        }
+        if self.may(&who, &routed, &args) { outcome } else { Err(missing_right()) }
+    }
+
     async fn stands(self: &Arc<Rest>, who: &Identity) -> bool {
-        let (who, now) = (who.clone(), self.now());
+        self.stand_at(who, self.now()).await
+    }
+
+    async fn stand_at(self: &Arc<Rest>, who: &Identity, now: Now) -> bool {
+        let who = who.clone();
         self.with_access(move |access| Ok(access.stands(&who, now))).await.unwrap_or(false)
     }
 
@@ -339,7 +365,7 @@ impl Rest {
         answer
     }
 
-    /// Whether it is in the log. What is long is cut: the log is of a certain length, and a few requests, which may be
+    /// Puts it into the log. What is long is cut: the log is of a certain length, and a few requests, which may be
     /// refused, must not fill it.
     async fn record(
         self: &Arc<Rest>,
@@ -348,10 +374,9 @@ impl Rest {
         action: String,
         detail: String,
         status: u16,
-    ) -> bool {
+    ) -> Result<(), Fault> {
         let record = self.record_of(who, from, action, detail, status);
-        let kept = self.with_access(move |access| Ok(access.record(&record))).await;
-        Self::is_kept(kept)
+        kept(self.with_access(move |access| Ok(access.record(&record))).await)
     }
 
     /// As [`record`](Rest::record), where the right was missing and nothing was begun: so many of one user are written.
@@ -365,7 +390,8 @@ impl Rest {
     ) {
         let (action, detail) = (cut(action, REFUSED_MAX), cut(detail, REFUSED_MAX));
         let record = self.record_of(who, from, action, detail, status);
-        Self::is_kept(self.with_access(move |access| Ok(access.record_refusal(&record))).await);
+        // The log of the daemon has why; who asked is refused anyway.
+        let _ = kept(self.with_access(move |access| Ok(access.record_refusal(&record))).await);
     }
 
     fn record_of(&self, who: &Identity, from: From, action: String, detail: String, status: u16) -> Record {
@@ -380,17 +406,6 @@ impl Rest {
         };
         tracing::info!(user = record.user, address = record.address, status, "{}", record.action);
         record
-    }
-
-    fn is_kept(kept: Result<std::io::Result<()>, Fault>) -> bool {
-        match kept {
-            Ok(Ok(())) => true,
-            Ok(Err(e)) => {
-                tracing::error!("cannot write the audit log: {e}");
-                false
-            }
-            Err(_) => false,
-        }
     }
 
     /// Whether there is any body with which it would be allowed: by the endpoint's own right, or by a field's.
@@ -505,6 +520,13 @@ impl Rest {
         self.counters.answers[class].fetch_add(1, Ordering::Relaxed);
         answer
     }
+}
+
+fn kept(outcome: Result<std::io::Result<()>, Fault>) -> Result<(), Fault> {
+    outcome?.map_err(|e| {
+        tracing::error!("cannot write the audit log: {e}");
+        Fault::unrecorded(&e)
+    })
 }
 
 fn missing_right() -> Fault {
