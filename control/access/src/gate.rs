@@ -603,7 +603,7 @@ mod tests {
         std::fs::remove_dir_all(dir).unwrap();
     }
 
-    /// Ten wrong ones of anybody made it worth nothing, and one every six seconds kept root out for good.
+    /// Ten wrong ones made it worth nothing, wherever they came from, and one every six seconds kept root out for good.
     #[test]
     fn strangers_who_guess_at_a_code_do_not_keep_root_out() {
         let dir = home("guessed");

@@ -68,7 +68,7 @@ impl Store for Files {
     }
 
     fn append(&mut self, record: &Record) -> io::Result<()> {
-        // Whoever reads of it has to know which file it is.
+        // The message goes to clients, and has to name the file.
         let of = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", self.audit.display()));
         self.append_line(record).map_err(of)
     }

@@ -1,13 +1,29 @@
 //! The files of `--nbd-tls`: read once, before anything else is begun.
 
+use crate::report;
 use cli::Failure;
 use cli::args::Listen;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::SystemTime;
 use tls::Identity;
 
 /// What NBD clients over TCP are shown; nothing where no TLS is asked for.
 pub fn identity(listen: &Listen) -> Result<Option<Identity>, Failure> {
-    listen.nbd_tls.as_deref().map(load).transpose()
+    let Some(dir) = listen.nbd_tls.as_deref() else { return Ok(None) };
+    let identity = load(dir)?;
+    for remark in remarks(dir, &identity) {
+        report::complain(&format!("WARNING: {}: {remark}", dir.display()));
+    }
+    Ok(Some(identity))
+}
+
+/// What is no reason not to start, and will be looked for when clients are refused.
+fn remarks(dir: &Path, identity: &Identity) -> Vec<String> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let key = std::fs::metadata(dir.join(Identity::key_file())).ok();
+    let exposed = key.and_then(|key| tls::remarks::of_key(Identity::key_file(), key.mode()));
+    identity.remarks(now).into_iter().chain(exposed).collect()
 }
 
 fn load(dir: &Path) -> Result<Identity, Failure> {

@@ -170,7 +170,12 @@ fn secured(listeners: Vec<TcpListener>, tls: &Path, names: &[String]) -> Vec<(Tc
         return Vec::new();
     }
     match Certificate::load_or_make(tls, names) {
-        Ok(certificate) => listeners.into_iter().map(|listener| (listener, certificate.clone())).collect(),
+        Ok(certificate) => {
+            for remark in certificate.remarks() {
+                report::complain(&format!("WARNING: the API's certificate: {}: {remark}", tls.display()));
+            }
+            listeners.into_iter().map(|listener| (listener, certificate.clone())).collect()
+        }
         Err(e) => {
             report::complain(&format!("WARNING: the API is not served over HTTPS: {e}"));
             Vec::new()

@@ -6,9 +6,10 @@
 use rcgen::{CertificateParams, DnType, KeyPair};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
@@ -18,6 +19,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 #[derive(Clone, Debug)]
 pub struct Certificate {
     config: Arc<ServerConfig>,
+    remarks: Vec<String>,
 }
 
 impl Certificate {
@@ -33,13 +35,22 @@ impl Certificate {
         if chain.is_empty() {
             return Err(unusable(&cert, "it holds no certificate"));
         }
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut remarks = tls::remarks::of_certificates("cert.pem", &chain, now);
+        let mode = fs::metadata(&key).map_err(|e| unusable(&key, e))?.permissions().mode();
+        remarks.extend(tls::remarks::of_key("key.pem", mode));
         let private = PrivateKeyDer::from_pem_slice(&read(&key)?).map_err(|e| unusable(&key, not_pem(e)))?;
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
         let config = builder.with_no_client_auth().with_single_cert(chain, private);
         let mut config = config.map_err(|e| unusable(&cert, format!("with its key: {}", tls::why(&e))))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Certificate { config: Arc::new(config) })
+        Ok(Certificate { config: Arc::new(config), remarks })
+    }
+
+    /// What an administrator should hear of the files, which can be used.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// TLS 1.2 and 1.3, HTTP/1.1.
@@ -101,7 +112,6 @@ fn write(path: &Path, mode: u32, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn the_certificate_of_the_first_start_stays_and_its_key_is_private() {
@@ -109,7 +119,7 @@ mod tests {
         let _ = fs::remove_dir_all(&dir);
         let names = ["localhost".to_string(), "127.0.0.1".into(), "::1".into()];
         let text = || fs::read_to_string(dir.join("cert.pem")).unwrap();
-        Certificate::load_or_make(&dir, &names).unwrap();
+        assert_eq!(Certificate::load_or_make(&dir, &names).unwrap().remarks(), [""; 0]);
         let first = text();
         Certificate::load_or_make(&dir, &[]).unwrap();
         assert_eq!(first, text());
@@ -133,6 +143,24 @@ mod tests {
         fs::write(dir.join("key.pem"), other).unwrap();
         let e = Certificate::load_or_make(&dir, &names).unwrap_err().to_string();
         assert!(e.contains("cert.pem: with its key: "), "{e}");
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn what_has_expired_or_is_open_to_all_is_said_and_served() {
+        let dir = std::env::temp_dir().join(format!("cenote-tls-expired-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        let pair = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["nas".to_string()]).unwrap();
+        params.not_after = rcgen::date_time_ymd(2024, 2, 29);
+        fs::write(dir.join("cert.pem"), params.self_signed(&pair).unwrap().pem()).unwrap();
+        fs::write(dir.join("key.pem"), pair.serialize_pem()).unwrap();
+        fs::set_permissions(dir.join("key.pem"), fs::Permissions::from_mode(0o644)).unwrap();
+        let loaded = Certificate::load_or_make(&dir, &[]).unwrap();
+        let [expired, open] = loaded.remarks() else { panic!("{loaded:?}") };
+        assert_eq!(expired, "cert.pem has expired on 2024-02-29: clients refuse it; renew it");
+        assert!(open.starts_with("key.pem is open to every user of this machine (mode 644)"), "{open}");
         fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -390,7 +390,7 @@ impl Rest {
     ) {
         let (action, detail) = (cut(action, REFUSED_MAX), cut(detail, REFUSED_MAX));
         let record = self.record_of(who, from, action, detail, status);
-        // The log of the daemon has why; who asked is refused anyway.
+        // Why is in the daemon's log; the request is refused anyway.
         let _ = kept(self.with_access(move |access| Ok(access.record_refusal(&record))).await);
     }
 

@@ -170,6 +170,7 @@ impl fmt::Debug for MemoryVolume {
 pub struct MemoryExports {
     volumes: BTreeMap<String, Arc<dyn Volume>>,
     open: Arc<AtomicUsize>,
+    refused: Mutex<Vec<String>>,
 }
 
 impl MemoryExports {
@@ -177,6 +178,11 @@ impl MemoryExports {
     pub fn with(mut self, name: &str, volume: impl Volume + 'static) -> MemoryExports {
         self.volumes.insert(name.to_string(), Arc::new(volume));
         self
+    }
+
+    /// The clients with which TLS could not be made, and why.
+    pub fn refusals(&self) -> Vec<String> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How many connections use a volume.
@@ -217,5 +223,9 @@ impl Exports for MemoryExports {
             let hold: Hold = Box::new(Count(self.open.clone()));
             (volume, hold)
         }))
+    }
+
+    fn refused(&self, client: &Address, why: &Error) {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{client}: {why}"));
     }
 }

@@ -6,7 +6,7 @@
 use flow::{Extent, Piece, Reading};
 use std::fmt::Debug;
 use std::sync::Arc;
-use units::Result;
+use units::{Error, Result};
 use world::{Address, Buf, Pending};
 
 /// A disk to serve. Shared by all the connections to it, on all cores.
@@ -99,4 +99,9 @@ pub trait Exports: Send + Sync + Debug {
 
     /// `client` begins to use the volume, which is busy until the hold is dropped.
     fn open(&self, name: &str, client: &Address) -> Pending<Result<(Arc<dyn Volume>, Hold)>>;
+
+    /// TLS could not be made with `client`, which comes no further: for a log.
+    fn refused(&self, client: &Address, why: &Error) {
+        let _ = (client, why);
+    }
 }

@@ -9,6 +9,7 @@
 //!   ca-crl.pem        ... and that is not revoked here                                   may be absent
 //! ```
 
+use crate::remarks::Dates;
 use crate::secure::{Secure, shake_hands};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -35,6 +36,7 @@ const REVOKED: &str = "ca-crl.pem";
 pub struct Identity {
     config: Arc<ServerConfig>,
     checks_clients: bool,
+    dates: Vec<Dates>,
 }
 
 impl Identity {
@@ -47,6 +49,10 @@ impl Identity {
         let authority = may(&read, AUTHORITY)?;
         let revoked = may(&read, REVOKED)?;
         let checks_clients = authority.is_some();
+        let mut dates = Dates::of_certificates(CERTIFICATE, &chain);
+        for list in CertificateRevocationListDer::pem_slice_iter(revoked.as_deref().unwrap_or_default()) {
+            dates.extend(list.ok().and_then(|list| Dates::of_list(REVOKED, &list)));
+        }
         let verifier = match authority {
             Some(pem) => verifier(&pem, revoked.as_deref(), provider.clone())?,
             None if revoked.is_some() => {
@@ -64,7 +70,17 @@ impl Identity {
         let mut config = config.map_err(unusable)?;
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Identity { config: Arc::new(config), checks_clients })
+        Ok(Identity { config: Arc::new(config), checks_clients, dates })
+    }
+
+    /// What an administrator should hear of the files in the second `now` since 1970.
+    pub fn remarks(&self, now: u64) -> Vec<String> {
+        self.dates.iter().filter_map(|dates| dates.remark(now)).collect()
+    }
+
+    /// Where the key is.
+    pub fn key_file() -> &'static str {
+        KEY
     }
 
     /// Clients must show a certificate.

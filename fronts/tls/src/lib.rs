@@ -17,6 +17,7 @@
 //! Not here: when TLS is wanted, and how long a handshake may take; reading files.
 
 mod identity;
+pub mod remarks;
 mod secure;
 
 pub use identity::{Identity, why};

@@ -152,6 +152,10 @@ impl nbd::Exports for Exported {
             Ok((own.volume(volume), hold))
         })
     }
+
+    fn refused(&self, client: &Address, why: &Error) {
+        tracing::info!(%client, "NBD client refused: {why}");
+    }
 }
 
 impl Appliance {

@@ -82,7 +82,10 @@ pub(crate) async fn run(
             }
             (Step::Close | Step::Transmit(_), _) => return Ok(None),
             (Step::Secure, _) => {
-                line.secure().await?;
+                if let Err(e) = line.secure().await {
+                    exports.refused(client, &e);
+                    return Err(e);
+                }
                 stream = line.stream();
                 negotiation.secured();
             }

@@ -90,13 +90,17 @@ fn what_is_sent_ahead_of_tls_ends_the_connection() {
             assert_eq!(exports.open_count(), 0);
         }
         // What comes later is taken for TLS, and is none.
-        let (server, _, _) = secure_server();
+        let (server, exports, _) = secure_server();
         let mut peer = connect(&server).await;
         assert_eq!(peer.option(STARTTLS, &[]).await, [1]);
+        assert_eq!(exports.refusals(), [""; 0]);
         peer.send(b"IHAVEOPT\0\0\0\x03\0\0\0\0").await;
         let alert = peer.receive(7).await.expect("an alert");
         assert_eq!(alert[0], 21);
         assert!(peer.is_hung_up_on().await);
+        // No log had a word of it.
+        let [refusal] = &exports.refusals()[..] else { panic!("one") };
+        assert!(refusal.starts_with("192.0.2.1:40000: negotiate TLS: "), "{refusal}");
     });
 }
 

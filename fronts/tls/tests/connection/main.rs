@@ -211,6 +211,16 @@ fn clients_are_taken_by_the_certificate_of_the_authority() {
         let strict = load(&files).unwrap();
         assert!(!is_taken(&strict, client(&ours, Some(&own))).await, "a revoked one");
         assert!(is_taken(&strict, client(&ours, Some(&ours.issue(6, &["x"])))).await);
+        // Of dates that have passed there was no word: the list's of 2100, the certificate's of 4096.
+        let remarks = |seconds| strict.remarks(seconds);
+        assert_eq!(remarks(1_700_000_000), [""; 0]);
+        let list =
+            "ca-crl.pem was to be replaced by 2100-01-01: what was revoked since is not on it, and is let in";
+        assert_eq!(remarks(4_102_444_801), [list]);
+        let certificate = "server-cert.pem has expired on 4096-01-01: clients refuse it; renew it";
+        assert_eq!(remarks(67_100_000_000), [certificate, list]);
+        let early = remarks(0);
+        assert!(early[0].starts_with("server-cert.pem is valid from 1975-01-01 on only: "), "{early:?}");
     });
 }
 
