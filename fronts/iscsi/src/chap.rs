@@ -1,6 +1,7 @@
 //! CHAP: who knows the secret proves it by the digest of a challenge. Pure.
 
 // The crate `md-5` calls its library `md5`.
+use crate::params::parse;
 use md_5::Digest as _;
 use md5 as md_5;
 use std::fmt;
@@ -27,9 +28,9 @@ pub(crate) enum Algorithm {
 impl Algorithm {
     /// The first of the client's list that we have.
     pub fn choose(list: &str) -> Option<Algorithm> {
-        list.split(',').find_map(|number| match number.trim() {
-            "5" => Some(Algorithm::Md5),
-            "7" => Some(Algorithm::Sha256),
+        list.split(',').find_map(|number| match parse(number.trim()) {
+            Some(5) => Some(Algorithm::Md5),
+            Some(7) => Some(Algorithm::Sha256),
             _ => None,
         })
     }

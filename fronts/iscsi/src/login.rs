@@ -10,7 +10,7 @@
 
 use crate::chap::{Algorithm, Credentials, is_same};
 use crate::directory::{Asking, Authentication, Directory, Welcome};
-use crate::params::{MAX_RECEIVE, Params, Said};
+use crate::params::{MAX_RECEIVE, Params, Said, parse};
 use crate::text::{Pairs, as_hexadecimal, binary};
 use world::Address;
 
@@ -267,7 +267,8 @@ impl<'a> Login<'a> {
         }
         if let Some(theirs) = pairs.get("CHAP_C") {
             let theirs = binary(theirs).ok_or(denied)?;
-            let id = pairs.get("CHAP_I").and_then(|id| id.parse().ok()).ok_or(denied)?;
+            let id =
+                pairs.get("CHAP_I").and_then(parse).and_then(|id| u8::try_from(id).ok()).ok_or(denied)?;
             // Our own challenge sent back would make us answer it for them.
             if theirs == challenge || theirs.len() > 1024 {
                 return Err(denied);

@@ -127,8 +127,8 @@ fn both(value: &str, ours: bool, agreed: &mut bool) -> Said {
     yes_or_no(*agreed)
 }
 
-/// Decimal, or hexadecimal after `0x`.
-fn parse(value: &str) -> Option<u64> {
+/// A numerical value (RFC 7143, 6.1): decimal, or hexadecimal after `0x`.
+pub(crate) fn parse(value: &str) -> Option<u64> {
     match value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => value.parse().ok(),

@@ -186,8 +186,7 @@ impl Server {
 
     /// Ends the sessions to one target, after what they have in flight.
     pub fn disconnect(&self, target: &str) {
-        let clients = self.0.reception.clients();
-        clients.values().filter(|c| c.guest.target() == Some(target)).for_each(flow::Client::stop);
+        self.0.disconnect(target);
     }
 
     /// Listens no more, lets commands in flight land, and ends every connection.
@@ -229,6 +228,12 @@ impl Shared {
 
     pub fn hub(&self) -> &Hub {
         &self.hub
+    }
+
+    /// Ends the sessions to one target, after what they have in flight.
+    pub fn disconnect(&self, target: &str) {
+        let clients = self.reception.clients();
+        clients.values().filter(|c| c.guest.target() == Some(target)).for_each(flow::Client::stop);
     }
 
     pub fn note_io(&self, id: u64, io: Arc<Io>) {

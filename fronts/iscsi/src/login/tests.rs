@@ -157,6 +157,20 @@ fn the_target_proves_itself_too_but_not_to_its_own_challenge() {
         let ours = as_hexadecimal(&Algorithm::Md5.respond(9, b"our own secret", &[1, 2]));
         assert_eq!(answer.pairs.get("CHAP_R"), Some(&ours[..]));
 
+        // As a numerical value may be written, and as no octet is.
+        for (id, number) in [("0x3", Some(3)), ("0XfF", Some(255)), ("256", None), ("0x", None), ("-1", None)]
+        {
+            let mut mutual = login(&directory);
+            let challenge = challenged(&mut mutual);
+            let proof = response(&challenge, "twelve bytes");
+            let pairs = [("CHAP_N", "me"), ("CHAP_R", &proof[..]), ("CHAP_I", id), ("CHAP_C", "0x0102")];
+            let answer = mutual.answer(&ask(SECURITY, Some(1), &pairs));
+            let ours =
+                number.map(|id| as_hexadecimal(&Algorithm::Md5.respond(id, b"our own secret", &[1, 2])));
+            let told = answer.as_ref().map(|answer| answer.pairs.get("CHAP_R").map(String::from));
+            assert_eq!(told, ours.map_or(Err(&Failure::AUTHENTICATION), |ours| Ok(Some(ours))), "{id}");
+        }
+
         let mut mirrored = login(&directory);
         let challenge = challenged(&mut mirrored);
         let proof = response(&challenge, "twelve bytes");

@@ -81,12 +81,15 @@ pub(super) enum Flight {
     Command(u32, Option<Timed>, Pending<Outcome>),
     /// The answer to a task management function waits for what it aborted.
     Function(u32, u8, Pending<()>),
+    /// The same, of one after which the target's sessions end.
+    ColdReset(u32, Pending<()>),
     Units(Pending<Result<Vec<Unit>>>),
 }
 
 pub(super) enum Landed {
     Command(u32, Option<Timed>, Outcome),
     Function(u32, u8),
+    ColdReset(u32),
     Units(Result<Vec<Unit>>),
 }
 
@@ -102,6 +105,7 @@ impl Future for Flight {
             Flight::Function(tag, code, work) => {
                 work.as_mut().poll(cx).map(|()| Landed::Function(*tag, *code))
             }
+            Flight::ColdReset(tag, work) => work.as_mut().poll(cx).map(|()| Landed::ColdReset(*tag)),
             Flight::Units(work) => work.as_mut().poll(cx).map(Landed::Units),
         }
     }
@@ -338,6 +342,7 @@ impl Connection {
             match flight {
                 Landed::Command(tag, timed, outcome) => self.finish(tag, timed, outcome),
                 Landed::Function(tag, code) => self.answer_function(tag, code),
+                Landed::ColdReset(tag) => self.end_target(tag),
                 Landed::Units(Ok(units)) => self.update_units(units),
                 // The directory could not look; it will say again that something changed.
                 Landed::Units(Err(_)) => {}

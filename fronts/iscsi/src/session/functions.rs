@@ -196,14 +196,15 @@ impl Connection {
             (6 | 7, _) => {
                 self.drop_waiting(|_| true);
                 let resets: Vec<Pending<()>> = self.units.paths().map(|path| path.reset()).collect();
-                self.launch_function(
-                    tag,
-                    Box::pin(async move {
-                        for reset in resets {
-                            reset.await;
-                        }
-                    }),
-                );
+                let all: Pending<()> = Box::pin(async move {
+                    for reset in resets {
+                        reset.await;
+                    }
+                });
+                match function {
+                    6 => self.launch_function(tag, all),
+                    _ => self.flights.push(Flight::ColdReset(tag, all)),
+                }
             }
             (8, _) => self.answer_function(tag, NO_FAILOVER),
             _ => self.answer_function(tag, NOT_SUPPORTED),
@@ -213,6 +214,14 @@ impl Connection {
     fn launch_function(&mut self, tag: u32, work: Pending<()>) {
         // It is polled with the other flights, in this turn or the next.
         self.flights.push(Flight::Function(tag, COMPLETE, work));
+    }
+
+    /// All is reset. RFC 7143, 11.5.1: after a cold reset the target ends the connections of all its sessions, this one too.
+    pub fn end_target(&mut self, tag: u32) {
+        self.answer_function(tag, COMPLETE);
+        if let Some(target) = &self.target {
+            self.shared.disconnect(target);
+        }
     }
 
     fn abort_task(&mut self, tag: u32, victim: u32) {

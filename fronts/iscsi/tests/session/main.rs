@@ -463,6 +463,31 @@ fn a_task_that_is_aborted_is_not_answered_and_changes_nothing_later() {
     });
 }
 
+/// They went on as if it had been a warm one.
+#[test]
+fn a_cold_reset_ends_the_sessions_of_the_target_after_its_answer() {
+    run(async {
+        let bench = bench();
+        let logins = [1, 2].map(|isid| Login { isid, ..Login::default() });
+        let mut peers = Vec::new();
+        for login in logins {
+            peers.push(Peer::open(&bench.portal, login).await);
+        }
+        let answer = peers[0].request(0x02, 6, &[], &[]).await.unwrap();
+        assert_eq!((answer.opcode(), answer.header[2]), (0x22, 0));
+        assert_eq!(bench.server.clients().len(), 2, "a warm one ends none");
+        let answer = peers[0].request(0x02, 7, &[], &[]).await.unwrap();
+        assert_eq!((answer.opcode(), answer.header[2]), (0x22, 0));
+        let before = world::now();
+        for peer in &mut peers {
+            while peer.receive().await.is_some() {}
+        }
+        assert!(world::now().since(before) < Duration::from_secs(1), "not only when they say nothing");
+        let mut again = Peer::open(&bench.portal, Login::default()).await;
+        assert_eq!(again.command(&read(0, 1), &[], 512).await.status, 0);
+    });
+}
+
 #[test]
 fn little_memory_makes_clients_wait_not_fail() {
     run(async {
