@@ -94,7 +94,7 @@ impl Url {
         } else {
             exchange(stream, head.as_bytes(), body, body_max)
         };
-        answer.map_err(|e| e.to_string())
+        answer.map_err(|e| in_time(&e))
     }
 
     fn connect(&self) -> std::io::Result<TcpStream> {
@@ -110,6 +110,14 @@ impl Url {
             }
         }
         Err(failed)
+    }
+}
+
+/// A socket whose patience is over says that it would block.
+fn in_time(e: &std::io::Error) -> String {
+    match e.kind() {
+        std::io::ErrorKind::WouldBlock => format!("it did not answer within {} seconds", PATIENCE.as_secs()),
+        _ => e.to_string(),
     }
 }
 
@@ -183,6 +191,16 @@ fn read(taken: &[u8], end: Option<usize>, body_max: usize) -> std::io::Result<An
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// "Resource temporarily unavailable (os error 11)" was said of a receiver that says nothing.
+    #[test]
+    fn a_receiver_that_says_nothing_did_not_answer() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        let e = exchange(stream, b"POST / HTTP/1.1\r\n\r\n", b"{}", 0).unwrap_err();
+        assert_eq!(in_time(&e), "it did not answer within 15 seconds");
+    }
 
     #[test]
     fn addresses_are_read_and_hold_no_password() {

@@ -188,6 +188,13 @@ impl Shell<'_> {
         }
     }
 
+    fn is_attribute(&self, name: &str) -> bool {
+        match self.here() {
+            Context::Item { kind, .. } => api::attributes::Attribute::find(name, *kind).is_some(),
+            _ => false,
+        }
+    }
+
     fn unset(&mut self, names: &[String]) -> Result {
         let settable = self.settable();
         if !matches!(self.here(), Context::Item { .. }) {
@@ -213,8 +220,13 @@ impl Shell<'_> {
             shown.iter().for_each(|s| text.push_str(&show::property(&s.name, &s.value, &s.note)));
         }
         for name in names {
-            let found = known.get(name.as_str()).ok_or_else(|| format!("invalid property \"{name}\""))?;
-            text.push_str(&show::property(name, &found.value, &found.note));
+            let line = match known.get(name.as_str()) {
+                Some(found) => show::property(name, &found.value, &found.note),
+                // Such as a migration while none is under way.
+                None if self.is_attribute(name) => show::property(name, "", ""),
+                None => return Err(format!("invalid property \"{name}\"")),
+            };
+            text.push_str(&line);
         }
         self.print(&text);
         Ok(())

@@ -434,6 +434,15 @@ fn errors_are_said_and_leave_one_where_one_was() {
     assert_eq!(shell.prompt(), "zfs:shares x (uncommitted)> ", "what was set is not lost");
 }
 
+/// It was an invalid property, and with it in a list nothing was shown.
+#[test]
+fn an_attribute_of_which_there_is_nothing_to_say_is_empty() {
+    let (text, _) = transcript("shares select mysql select innodb-data get migration volsize problem");
+    assert!(text.contains("migration = \n") && text.contains("problem = \n"), "{text}");
+    let (text, _) = transcript("shares select mysql select innodb-data get nonsense");
+    assert!(text.contains("invalid property \"nonsense\""), "{text}");
+}
+
 #[test]
 fn what_cannot_be_undone_wants_to_be_confirmed() {
     let (_, asked) =

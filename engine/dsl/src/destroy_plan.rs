@@ -122,9 +122,9 @@ impl Dsl {
                 false => vec![self.find(top).await?.name],
             };
             let mut matched = Vec::new();
-            for dataset in datasets {
+            for (n, dataset) in datasets.into_iter().enumerate() {
                 matched.extend(match parts.contains('%') {
-                    true => self.match_ranges(&dataset, parts, recursive).await?,
+                    true => self.match_ranges(&dataset, parts, recursive, n > 0).await?,
                     false => self.match_names(&dataset, parts, recursive).await?,
                 });
             }
@@ -149,7 +149,14 @@ impl Dsl {
         Ok(wanted.into_iter().map(|(_, name)| name).collect())
     }
 
-    async fn match_ranges(&self, dataset: &str, parts: &str, may_miss: bool) -> Result<Vec<String>> {
+    /// Of datasets below, the snapshots may have been taken in another order.
+    async fn match_ranges(
+        &self,
+        dataset: &str,
+        parts: &str,
+        may_miss: bool,
+        is_below: bool,
+    ) -> Result<Vec<String>> {
         let all: Vec<String> = self.snapshots(dataset).await?.into_iter().map(|(name, _)| name).collect();
         let places: BTreeMap<&str, usize> =
             all.iter().enumerate().filter_map(|(n, name)| Some((name.split_once('@')?.1, n))).collect();
@@ -161,6 +168,12 @@ impl Dsl {
             let to =
                 if last.is_empty() && is_open { all.len().checked_sub(1) } else { places.get(last).copied() };
             match (from, to) {
+                (Some(from), Some(to)) if from > to && !is_below => {
+                    let why = format!(
+                        "'{dataset}@{first}' is newer than '{dataset}@{last}': the older one comes first"
+                    );
+                    return Err(Error::invalid(why));
+                }
                 (Some(from), Some(to)) => wanted.extend(from..=to),
                 // Below, a dataset may be younger than the snapshot.
                 _ if may_miss => {}

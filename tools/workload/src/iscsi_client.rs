@@ -52,6 +52,8 @@ const SERVICE_IN_16: u8 = 0x9e;
 const READ_CAPACITY: u8 = 0x10;
 const FUA: u8 = 1 << 3;
 const CHECK_CONDITION: u8 = 0x02;
+/// Logical unit not supported.
+const NO_UNIT: &str = " 5/25/00";
 
 #[derive(Debug)]
 struct Session {
@@ -148,14 +150,19 @@ pub async fn connect(portal: &Address, target: &str, lun: u8, is_durable: bool) 
 
 impl Unit {
     async fn make_ready(&mut self) -> io::Result<()> {
+        let mut last = String::new();
         for _ in 0..ATTENTIONS {
-            match self.session.ask([TEST_UNIT_READY; 16], 0, None).await.map_err(io::Error::other)?.status {
+            let done = self.session.ask([TEST_UNIT_READY; 16], 0, None).await.map_err(io::Error::other)?;
+            last = match done.status {
                 0 => return self.measure().await,
-                CHECK_CONDITION => {}
+                CHECK_CONDITION => sense(&done.sense),
                 status => return Err(wrong(&format!("status {status:#04x} of a new session"))),
+            };
+            if last.ends_with(NO_UNIT) {
+                return Err(wrong("the target has no LUN of this number for this initiator"));
             }
         }
-        Err(wrong("the unit does not become ready"))
+        Err(wrong(&format!("the unit does not become ready{last}")))
     }
 
     async fn measure(&mut self) -> io::Result<()> {

@@ -258,6 +258,10 @@ fn patterns_name_snapshots_and_plans_order_them() {
             ("p/v@a%x", false, Err(Kind::NotFound)),
             ("p@x", true, Err(Kind::NotFound)),
             ("p/x@a", false, Err(Kind::NotFound)),
+            // All of these are there; "does not exist" was said of them, or nothing beside what else was named.
+            ("p/v@c%a", false, Err(Kind::Invalid)),
+            ("p/v@d,c%a", false, Err(Kind::Invalid)),
+            ("p/v@c%a", true, Err(Kind::Invalid)),
         ] {
             assert_eq!(find(&pool, pattern, recursive).await.as_deref(), expected.as_deref(), "{pattern}");
         }

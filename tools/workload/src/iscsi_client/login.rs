@@ -60,7 +60,7 @@ pub async fn log_in(stream: &dyn Stream, incoming: &mut Incoming, target: &str) 
         let additional = usize::from(answer[4]) * 4;
         let data = incoming.take(additional + len.next_multiple_of(4)).await?;
         if answer[36] != 0 {
-            return Err(wrong(&format!("login refused, status {:02x}{:02x}", answer[36], answer[37])));
+            return Err(wrong(&refusal(answer[36], answer[37])));
         }
         agreed.exp_stat_sn = u32_at(&answer, 24).wrapping_add(1);
         agreed.max_cmd_sn = u32_at(&answer, 32);
@@ -82,4 +82,20 @@ pub async fn log_in(stream: &dyn Stream, incoming: &mut Incoming, target: &str) 
         }
     }
     Err(wrong("the login does not end"))
+}
+
+/// Why a target does not let in (RFC 7143, 11.13.5).
+fn refusal(class: u8, detail: u8) -> String {
+    let why = match (class, detail) {
+        (2, 1) => ": it wants a proof by CHAP, which is not given here",
+        (2, 2) => ": this initiator may not",
+        (2, 3) => ": there is no such target, or it is not for this initiator",
+        (2, 4) => ": the target was removed",
+        (2, 6) => ": it has too many connections",
+        (3, 1) => ": the target is not in service now",
+        (3, 2) => ": the target has no room",
+        (1, _) => ": the target is elsewhere",
+        _ => "",
+    };
+    format!("login refused, status {class:02x}{detail:02x}{why}")
 }

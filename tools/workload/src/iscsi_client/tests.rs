@@ -34,7 +34,12 @@ fn what_was_written_is_read_with_many_commands_under_way() {
         }
         let refused =
             connect(&portal, "iqn.2026-11.org.example:none", 1, false).await.unwrap_err().to_string();
-        assert!(refused.contains("login refused"), "{refused}");
+        assert!(refused.contains("login refused, status 0203: there is no such target"), "{refused}");
+        let refused = connect(&portal, TARGET, 7, false).await.unwrap_err().to_string();
+        assert!(
+            refused.contains("LUN 7: ") && refused.contains("the target has no LUN of this number"),
+            "{refused}"
+        );
         server.stop().await;
     });
 }
