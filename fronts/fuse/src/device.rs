@@ -149,7 +149,7 @@ fn open_control() -> rustix::io::Result<OwnedFd> {
     let control = fsopen("fusectl", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(control.as_fd())?;
     let attributes = MountAttrFlags::empty();
-    Ok(fsmount(control.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+    fsmount(control.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
 /// What mount(2) is told of the options.

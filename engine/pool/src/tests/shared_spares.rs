@@ -47,6 +47,7 @@ async fn open(name: &str) -> Pool {
         host: super::host(),
         force: false,
         missing_log: false,
+        copy_over: false,
         cache: super::cache(),
         hub: Default::default(),
         tunables: Default::default(),

@@ -168,8 +168,8 @@ pub(crate) async fn forget_uberblocks(
     disk.flush().await.map_err(io)
 }
 
-/// Releases a device whose labels say `owner`, whatever they say. Where a label should be and is none, the device may be used
-/// for something else by now: that stays.
+/// Releases a device whose labels say `owner`, whatever they say. Where a label should be and is none, the device may be
+/// used for something else by now: that stays.
 pub async fn wipe_labels(disk: &Arc<dyn Disk>, owner: &Owner) -> Result<()> {
     let name = disk.path().display().to_string();
     let layout = LabelLayout::new(disk.geometry().size)
