@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use units::{Error, Guid, Result, Txg};
 use vdev::history::{Departure, Past};
-use vdev::label::read::{best_uberblock, read_uberblocks};
+use vdev::label::ring::{best_uberblock, read_uberblocks};
 use vdev::{Candidate, Tree};
 use world::Boxed;
 use world::OpenMode;

@@ -107,31 +107,29 @@ impl Past {
         self.whole_from.is_some_and(|from| txg >= from) && !is_forgotten
     }
 
-    /// How a device with these uberblocks departs from them.
+    fn has(&self, uberblock: &Uberblock) -> bool {
+        self.marks.get(&uberblock.txg.0) == Some(&mark_of(&uberblock.root))
+    }
+
+    /// How a device with these uberblocks departs from them: what it has of its own since the last state of both. The first
+    /// txg of a pool is written twice, and not each device gets both.
     pub fn departure(&self, other: &[Uberblock]) -> Option<Departure> {
         let latest = self.latest()?;
-        let mut own = Vec::new();
-        let mut common = None;
-        for uberblock in other {
-            match self.marks.get(&uberblock.txg.0) {
-                Some(mark) if *mark == mark_of(&uberblock.root) => common = common.max(Some(uberblock.txg)),
-                Some(_) => own.push(uberblock),
-                None if uberblock.txg > latest || self.never_had(uberblock.txg.0) => own.push(uberblock),
-                None => {}
-            }
-        }
+        let common = other.iter().filter(|u| self.has(u)).map(|u| u.txg).max();
+        let is_own = |u: &&Uberblock| {
+            let is_known = self.marks.contains_key(&u.txg.0) || self.never_had(u.txg.0);
+            u.txg > common.unwrap_or(Txg::INITIAL) && (is_known || u.txg > latest)
+        };
+        let own: Vec<&Uberblock> = other.iter().filter(is_own).collect();
         let first = own.iter().map(|u| u.txg).min()?;
         let last = own.iter().map(|u| u.txg).max()?;
         let is_newer = own.iter().any(|u| (u.txg, u.timestamp) > (latest, self.timestamp));
-        // What lies behind the first of its own is of both, as long as no other is known to be.
-        let common = common.filter(|common| *common < first);
         Some(Departure { common, first, last, went_on: first != last || is_newer })
     }
 
-    /// A device with these uberblocks has had states of the pool, and no others.
+    /// A device with these uberblocks has had states of the pool, and no others since.
     pub fn agrees(&self, other: &[Uberblock]) -> bool {
-        let is_ours = |u: &Uberblock| self.marks.get(&u.txg.0) == Some(&mark_of(&u.root));
-        other.iter().any(is_ours) && self.departure(other).is_none()
+        other.iter().any(|u| self.has(u)) && self.departure(other).is_none()
     }
 
     /// Of a device whose states are all forgotten or were never known: one that misses everything since before its newest
@@ -218,6 +216,18 @@ mod tests {
         // A heartbeat comes later than its state.
         let late = Uberblock { timestamp: 99, ..state(25, 1) };
         assert_eq!(past.departure(&[late]), None);
+    }
+
+    /// Each device that had the first of the two was taken for one that lacks everything.
+    #[test]
+    fn a_txg_that_was_written_twice_is_no_departure_of_a_device_that_got_later_ones() {
+        let ours = [state(4, 2), state(5, 1), state(6, 1)];
+        let other = [state(4, 1), state(6, 1)];
+        assert_eq!(departure(&ours, &other), None);
+        assert!(Past::of(&ours).agrees(&other));
+        assert_eq!(departure(&ours, &[state(4, 1)]), None);
+        let found = departure(&ours, &[state(4, 1), state(5, 1), state(6, 2), state(7, 2)]).unwrap();
+        assert_eq!((found.common, found.first, found.went_on), (Some(Txg(5)), Txg(6), true));
     }
 
     #[test]

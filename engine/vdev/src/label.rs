@@ -15,8 +15,8 @@
 //! A reader takes the newest uberblock, then a label that is not newer than it. Steps 2 and 4 are left out when the
 //! configuration did not change, and the uberblock then goes to the leaves of a few top-level vdevs only.
 //!
-//! `part` seals and opens the parts of a label, [`read`] reads a device's labels, [`config`] makes what they say,
-//! [`commit`] writes them in this order, [`fresh`] makes new ones and clears old ones.
+//! `part` seals and opens the parts of a label, [`read`] reads a device's labels, [`ring`] its uberblocks, [`config`] makes
+//! what labels say, [`commit`] writes them in this order, [`fresh`] makes new ones and clears old ones.
 
 pub mod commit;
 pub mod config;
@@ -24,3 +24,4 @@ pub mod fresh;
 
 mod part;
 pub mod read;
+pub mod ring;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use units::{Error, Kind, Result};
 use vdev::Device;
-use vdev::label::read::read_uberblocks;
+use vdev::label::ring::read_uberblocks;
 use vdev::scan::{Labelled, find_labels};
 use world::OpenMode;
 

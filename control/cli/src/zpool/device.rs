@@ -74,14 +74,19 @@ fn root_of(session: &mut Session<'_>, pool: &str) -> Outcome<Option<Vdev>> {
     Ok(pools(session, &[pool.to_string()])?.into_iter().next().and_then(|pool| pool.vdevs))
 }
 
-/// Without a daemon the resilver ends with this program, and goes on with the next one: so it waits.
+/// Without a daemon the resilver ends with this program, and goes on with the next one: so it waits. What a device has been
+/// replaced by is whole a moment before the old one has left.
 fn wait_if(session: &mut Session<'_>, pool: &str, wait: bool) -> Outcome {
     if !wait && session.caller.outlives_us() {
         return Ok(());
     }
     loop {
         let root = root_of(session, pool)?;
-        let waits = |vdev: &&Vdev| vdev.why.as_deref().is_some_and(|why| why.contains("resilver"));
+        let waits = |vdev: &&Vdev| {
+            let is_leaving =
+                vdev.kind == "replacing" && vdev.children.last().is_some_and(|new| new.state == "ONLINE");
+            is_leaving || vdev.why.as_deref().is_some_and(|why| why.contains("resilver"))
+        };
         if root.is_none_or(|root| !root.walk().iter().any(waits)) {
             return Ok(());
         }

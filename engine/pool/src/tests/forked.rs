@@ -229,3 +229,31 @@ fn halves_that_went_on_alone_are_strangers_until_one_is_copied_over_the_other() 
         each_has(&rig, &expected, &when);
     }
 }
+
+/// Not each device gets each state, and the first one is written twice: each of them was taken for one that lacks
+/// everything.
+#[test]
+fn no_device_of_a_pool_of_many_vdevs_is_taken_for_one_that_went_on_alone() {
+    for seed in 0..8 {
+        let rig = Rig::new(Layout::Stripe, 8, DISK);
+        let (own, mut expected) = (rig.clone(), noise(1, SIZE as usize));
+        let mut expected = rig.run(seed, async move {
+            let pool = own.create().await;
+            make_volume(&pool, VOLUME, SIZE).await;
+            fill(&pool, VOLUME, 1).await;
+            work(&pool, 0, seed, seed % 4, &mut expected).await;
+            expected
+        });
+        for round in 0..4 {
+            let own = rig.clone();
+            expected = rig.run(seed * 10 + round, async move {
+                let pool = own.open(false).await.unwrap();
+                let missing: Vec<_> =
+                    pool.tree().leaves().iter().map(|leaf| leaf.missing().ranges()).collect();
+                assert!(missing.iter().all(Vec::is_empty), "seed {seed}, round {round}: {missing:?}");
+                work(&pool, 0, seed + round, 3 * round, &mut expected).await;
+                expected
+            });
+        }
+    }
+}

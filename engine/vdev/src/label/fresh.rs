@@ -6,13 +6,13 @@
 use super::commit::write_config;
 use super::config::{PoolConfig, aux_label};
 use super::part;
-use super::read::{Owner, read_labels, slots};
+use super::read::{Owner, read_labels};
 use crate::open::open_to_label;
 use crate::scan::{Labelled, find_labels};
 use crate::{AuxKind, Device, Leaf, NewTops, OpenOptions, Priority, Spec, Top, Tree};
 use futures_util::future::join_all;
 use ondisk::label::{BOOT_HEADER_OFFSET, DATA_OFFSET, LABEL_SIZE, LABELS, RING_OFFSET, RING_SIZE};
-use ondisk::{LabelLayout, NvList, PoolState, Uberblock, UberblockRing};
+use ondisk::{LabelLayout, NvList, PoolState};
 use std::sync::Arc;
 use units::{Error, Kind, Result, Txg};
 use world::{Buf, Disk, OpenMode};
@@ -142,30 +142,6 @@ pub async fn wipe(leaf: &Arc<Leaf>) -> Result<()> {
         leaf.write_raw(at, zeros.clone(), Priority::SyncWrite).await?;
     }
     leaf.flush().await
-}
-
-/// Empties the slots of a device's ring whose uberblocks `is_foreign` names, so that no import finds them again.
-///
-/// # Errors
-/// `Io` when one is still there.
-pub(crate) async fn forget_uberblocks(
-    disk: &Arc<dyn Disk>,
-    ashift: u32,
-    is_foreign: impl Fn(&Uberblock) -> bool,
-) -> Result<()> {
-    let name = disk.path().display().to_string();
-    let io = |e: std::io::Error| Error::new(Kind::Io, "clean the uberblocks of").at(&name).because(e);
-    let Some(layout) = LabelLayout::new(disk.geometry().size) else { return Ok(()) };
-    let ring = UberblockRing::new(ashift);
-    for label in layout.labels() {
-        for (slot, uberblock) in slots(disk, label, ring).await {
-            if is_foreign(&uberblock) {
-                let zeros = Buf::zeroed(ring.slot_size() as usize);
-                disk.write(label + ring.slot_offset(slot), vec![zeros]).await.map_err(io)?;
-            }
-        }
-    }
-    disk.flush().await.map_err(io)
 }
 
 /// Releases a device whose labels say `owner`, whatever they say. Where a label should be and is none, the device may be

@@ -3,8 +3,8 @@
 use super::part;
 use codec::checksum::sealed::Copies;
 use futures_util::future::join_all;
-use ondisk::label::{LABELS, NVLIST_OFFSET, NVLIST_SIZE, RING_OFFSET, RING_SIZE};
-use ondisk::{LabelLayout, NvList, PoolState, Uberblock, UberblockRing};
+use ondisk::label::{LABELS, NVLIST_OFFSET, NVLIST_SIZE};
+use ondisk::{LabelLayout, NvList, PoolState};
 use std::sync::Arc;
 use units::{Guid, Txg};
 use world::{Disk, IoBuf};
@@ -86,36 +86,7 @@ impl Owner {
     }
 }
 
-/// All valid uberblocks of a device, from all four rings. The slots are as large as `ashift` says.
-pub async fn read_uberblocks(disk: &Arc<dyn Disk>, ashift: u32) -> Vec<Uberblock> {
-    let Some(layout) = LabelLayout::new(disk.geometry().size) else { return Vec::new() };
-    let ring = UberblockRing::new(ashift);
-    let rings = layout.labels().into_iter().map(|label| slots(disk, label, ring));
-    join_all(rings).await.into_iter().flatten().map(|(_, uberblock)| uberblock).collect()
-}
-
-/// The slots of one ring that hold an uberblock.
-pub(super) async fn slots(disk: &Arc<dyn Disk>, label: u64, ring: UberblockRing) -> Vec<(u64, Uberblock)> {
-    let Some(bytes) = read_part(disk, label + RING_OFFSET, RING_SIZE).await else { return Vec::new() };
-    let slot = |i: u64| {
-        let at = ring.slot_offset(i);
-        let from = (at - RING_OFFSET) as usize;
-        let found = part::decode_uberblock(&bytes[from..from + ring.slot_size() as usize], label + at);
-        found.map(|uberblock| (i, uberblock))
-    };
-    (0..ring.slots()).filter_map(slot).collect()
-}
-
-/// The newest of `uberblocks` that is not newer than `limit`.
-pub fn best_uberblock(
-    uberblocks: impl IntoIterator<Item = Uberblock>,
-    limit: Option<Txg>,
-) -> Option<Uberblock> {
-    let allowed = uberblocks.into_iter().filter(|u| limit.is_none_or(|limit| u.txg <= limit));
-    allowed.reduce(|best, u| if u.is_newer_than(&best) { u } else { best })
-}
-
-async fn read_part(disk: &Arc<dyn Disk>, at: u64, len: u64) -> Option<IoBuf> {
+pub(super) async fn read_part(disk: &Arc<dyn Disk>, at: u64, len: u64) -> Option<IoBuf> {
     let (buf, result) = disk.read(at, IoBuf::scratch(len as usize)).await;
     result.ok().map(|()| buf)
 }

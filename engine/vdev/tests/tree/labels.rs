@@ -6,7 +6,8 @@ use sim::{Disks, Fault, Model};
 use std::path::Path;
 use units::{Kind, Txg};
 use vdev::label::fresh::wipe_labels;
-use vdev::label::read::{best_uberblock, read_labels, read_uberblocks};
+use vdev::label::read::read_labels;
+use vdev::label::ring::{best_uberblock, read_uberblocks};
 use vdev::{Aux, Health, Layout, OpenOptions, State, Tree};
 use world::OpenMode;
 
