@@ -170,7 +170,8 @@ pub fn create_as(options: CreateOptions, temporary_name: Option<String>) -> Boxe
             tunables: options.tunables,
             hub: options.hub,
         };
-        let pool = assemble(parts, txg);
+        // A change that went into this txg as well would make a second state of it.
+        let pool = assemble(parts, txg.next());
         // There is nothing to wait for with: a device that fails now makes the creation fail.
         pool.pipeline().suspension().close();
         pool.sync_txg(txg).await?;

@@ -257,3 +257,23 @@ fn no_device_of_a_pool_of_many_vdevs_is_taken_for_one_that_went_on_alone() {
         }
     }
 }
+
+/// The first changes went into the txg of the creation once more: a device that did not get that state had another one of
+/// the same txg, as good as the newer.
+#[test]
+fn what_a_new_pool_of_many_vdevs_is_given_first_is_there_after_a_kill() {
+    for seed in 0..16 {
+        let rig = Rig::new(Layout::Stripe, 8, DISK);
+        let own = rig.clone();
+        rig.run(seed, async move {
+            let pool = own.create().await;
+            make_volume(&pool, VOLUME, SIZE).await;
+            pool.sync().await.unwrap();
+        });
+        let own = rig.clone();
+        rig.run(seed, async move {
+            let pool = own.open(false).await.unwrap();
+            assert!(pool.open_volume(VOLUME).await.is_ok(), "seed {seed}");
+        });
+    }
+}
