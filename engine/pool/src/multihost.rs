@@ -21,7 +21,7 @@ pub(crate) use state::Multihost;
 
 use crate::open::OpenOptions;
 use crate::pool::{Host, Pool, lock};
-use crate::uberblocks::states;
+use crate::uberblocks::{look_at, states};
 use dsl::pool_props::PoolProp;
 use dsl::props::Value;
 use ondisk::{PoolState, Uberblock};
@@ -35,7 +35,6 @@ use vdev::Tree;
 use vdev::label::config::PoolConfig;
 use vdev::scan::Candidate;
 use world::Boxed;
-use world::OpenMode;
 use world::sync::Event;
 
 /// How often an uberblock is looked for.
@@ -176,13 +175,7 @@ async fn watch(tree: &Tree, seen: &Uberblock, patience: Duration) -> Result<bool
 /// No device has an uberblock.
 pub fn is_active(candidate: &Candidate, patience: Duration) -> Boxed<'_, Result<bool>> {
     Box::pin(async move {
-        let how = vdev::OpenOptions {
-            pool: Some(candidate.config.guid),
-            former: candidate.former,
-            devices: candidate.devices.clone(),
-            ..vdev::OpenOptions::new(OpenMode::ReadOnly)
-        };
-        let tree = Tree::open(candidate.tree.clone(), how).await?;
+        let tree = look_at(candidate).await?;
         let seen = states(&tree, None).await?.newest;
         watch(&tree, &seen, patience).await
     })

@@ -4,6 +4,7 @@ use crate::dtl::note_laggards;
 use ondisk::Uberblock;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use units::{Error, Guid, Result, Txg};
 use vdev::history::{Departure, Past};
 use vdev::label::ring::{best_uberblock, read_uberblocks};
@@ -18,13 +19,7 @@ use world::OpenMode;
 /// The tree cannot be opened at all.
 pub fn txgs_of(candidate: &Candidate) -> Boxed<'_, Result<Vec<(Txg, u64)>>> {
     Box::pin(async move {
-        let how = vdev::OpenOptions {
-            pool: Some(candidate.config.guid),
-            former: candidate.former,
-            devices: candidate.devices.clone(),
-            ..vdev::OpenOptions::new(OpenMode::ReadOnly)
-        };
-        let tree = Tree::open(candidate.tree.clone(), how).await?;
+        let tree = look_at(candidate).await?;
         let mut found = Vec::new();
         for top in tree.tops() {
             for leaf in top.leaves().iter().filter(|l| l.is_usable()) {
@@ -37,6 +32,17 @@ pub fn txgs_of(candidate: &Candidate) -> Boxed<'_, Result<Vec<(Txg, u64)>>> {
         found.dedup_by_key(|(txg, _)| *txg);
         Ok(found)
     })
+}
+
+/// The devices of a pool that was found, as its labels tell them, for reading.
+pub(crate) async fn look_at(candidate: &Candidate) -> Result<Arc<Tree>> {
+    let how = vdev::OpenOptions {
+        pool: Some(candidate.config.guid),
+        former: candidate.former,
+        devices: candidate.devices.clone(),
+        ..vdev::OpenOptions::new(OpenMode::ReadOnly)
+    };
+    Tree::open(candidate.tree.clone(), how).await
 }
 
 /// A device of a pool that went on without the one that has the newest state, which went on without it.

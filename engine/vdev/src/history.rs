@@ -111,8 +111,8 @@ impl Past {
         self.marks.get(&uberblock.txg.0) == Some(&mark_of(&uberblock.root))
     }
 
-    /// How a device with these uberblocks departs from them: what it has of its own since the last state of both. The first
-    /// txg of a pool is written twice, and not each device gets both.
+    /// How a device with these uberblocks departs from them: what it has of its own since the last state of both. Pools that
+    /// earlier versions made have two states of their first txg, and not each device has the same.
     pub fn departure(&self, other: &[Uberblock]) -> Option<Departure> {
         let latest = self.latest()?;
         let common = other.iter().filter(|u| self.has(u)).map(|u| u.txg).max();

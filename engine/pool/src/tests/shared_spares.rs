@@ -2,7 +2,7 @@
 
 use super::devices::{back, check, device, gone, look_at, prepare, reopened, rig, settled, shape};
 use super::{Rig, VOLUME, fill};
-use crate::{Offline, OpenOptions, Pool};
+use crate::{Offline, Pool};
 use sim::Model;
 use std::path::Path;
 use std::time::Duration;
@@ -41,19 +41,8 @@ fn a_spare_that_another_pool_has_is_taken_when_that_gives_it_back() {
 
 async fn open(name: &str) -> Pool {
     let found = crate::scan_dirs(&[Path::new("/sim")]).await.unwrap();
-    let options = OpenOptions {
-        read_only: false,
-        name: None,
-        host: super::host(),
-        force: false,
-        missing_log: false,
-        copy_over: false,
-        cache: super::cache(),
-        hub: Default::default(),
-        tunables: Default::default(),
-    };
     let candidate = found.iter().find(|found| found.config.name == name).unwrap();
-    crate::open(candidate, options).await.unwrap()
+    crate::open(candidate, super::plainly()).await.unwrap()
 }
 
 fn spare(pool: &Pool) -> VdevStatus {
