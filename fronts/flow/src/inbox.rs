@@ -18,12 +18,14 @@ pub struct Inbox {
     capacity: usize,
     start: usize,
     end: usize,
+    /// Of what the last receive left waiting, if that was not said to be taken.
+    half: usize,
 }
 
 impl Inbox {
     /// `capacity` is as much as one receive may bring, bytes.
     pub fn new(capacity: usize) -> Inbox {
-        Inbox { buf: IoBuf::scratch(capacity), capacity, start: 0, end: 0 }
+        Inbox { buf: IoBuf::scratch(capacity), capacity, start: 0, end: 0, half: 0 }
     }
 
     pub fn capacity(&self) -> usize {
@@ -48,6 +50,16 @@ impl Inbox {
     /// Nothing waits. Unlike the bytes themselves, this may be asked while the buffer is with the socket.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
+    }
+
+    /// Of what there was after the last receive half is taken, or a little more: some is left.
+    pub fn is_half_taken(&self) -> bool {
+        !self.is_empty() && self.end - self.start <= self.half
+    }
+
+    /// It is not asked again until more was received.
+    pub fn pass_half(&mut self) {
+        self.half = 0;
     }
 
     /// The first `N` waiting bytes, which stay.
@@ -82,6 +94,7 @@ impl Inbox {
     pub fn put_back(&mut self, buf: IoBuf, received: usize) {
         self.buf = buf;
         self.end += received;
+        self.half = (self.end - self.start) / 2;
     }
 
     /// Receives until `len` bytes wait; `false` when the peer closes first.

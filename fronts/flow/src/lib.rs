@@ -27,5 +27,5 @@ pub use inbox::Inbox;
 pub use outbox::{Load, Outbox, Sent};
 pub use piece::{Extent, Piece, Reading};
 pub use reception::{Arrival, Client, Clients, Guest, Reception};
-pub use turns::{Turns, take_turns};
+pub use turns::{Turn, Turns, take_turns};
 pub use vitals::{Debts, Vitals};

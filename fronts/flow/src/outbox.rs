@@ -11,6 +11,7 @@
 //! Arenas are used again when their bytes have been sent. Each part carries the load that is given back when it has
 //! left, so the room a request was admitted to is free only when its reply is out. One send is under way at a time.
 
+use crate::inbox::Inbox;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
@@ -61,6 +62,9 @@ const ARENA: usize = 16 << 10;
 const SEND_BYTES: usize = 1 << 20;
 const SEND_PARTS: usize = 512;
 
+/// Fewer replies are not sent by themselves while there are more requests to carry out.
+const PIECE: usize = 2;
+
 enum Place {
     Head(Range<usize>),
     Data(Buf),
@@ -87,6 +91,8 @@ pub struct Outbox {
     sending: Option<(Pending<io::Result<()>>, Load, usize)>,
     arena: IoBuf,
     used: usize,
+    /// Replies that wait to be sent.
+    replies: usize,
     /// Parts whose heads are still in the open arena.
     open: Vec<Part>,
     /// Parts ready to be sent, in order, before the open ones.
@@ -116,6 +122,7 @@ impl Outbox {
             // Taken when there is something to send: who is idle needs none.
             arena: IoBuf::zeroed(0),
             used: 0,
+            replies: 0,
             open: Vec::new(),
             ready: VecDeque::new(),
             sealed: None,
@@ -170,6 +177,14 @@ impl Outbox {
     /// What was appended last ends a reply: `load` is given back when it has left.
     pub fn end_reply(&mut self, load: Load) {
         self.open.last_mut().expect("a reply has a head").load += load;
+        self.replies += 1;
+    }
+
+    /// Whether what waits is to be sent before more is made, as half of the requests that came together are carried out. A
+    /// client that has some of its replies asks for more meanwhile; one that has all at once, or none, lets the server
+    /// wait, or waits.
+    pub fn is_due(&self, inbox: &Inbox) -> bool {
+        self.replies >= PIECE && inbox.is_half_taken() && self.can_send()
     }
 
     /// Whether there is something to send and nothing under way.
@@ -202,6 +217,7 @@ impl Outbox {
 
     /// The next send, and the load that leaves with it.
     pub fn take(&mut self) -> Option<(Vec<Buf>, Load)> {
+        self.replies = 0;
         if !self.open.is_empty() {
             self.seal();
         }

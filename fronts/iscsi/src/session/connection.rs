@@ -24,7 +24,7 @@ use crate::directory::{Asking, Directory, Unit};
 use crate::params::{MAX_RECEIVE, Params};
 use crate::server::{Config, Shared};
 use crate::wire::Header;
-use flow::{Inbox, Lease, Load, Outbox, Sent, Turns, take_turns};
+use flow::{Inbox, Lease, Load, Outbox, Sent, Turn, Turns, take_turns};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use probe::{Io, Timed};
@@ -172,13 +172,18 @@ impl Future for Connection {
 }
 
 impl Turns for Connection {
-    fn turn(&mut self, cx: &mut Context<'_>) -> bool {
+    fn turn(&mut self, cx: &mut Context<'_>) -> Turn {
+        let sent = self.land_send(cx).is_ready();
         let landed = self.land_flights(cx);
         let received = self.land_receive(cx).is_ready();
         let started = self.start_parked(cx);
         let taken = self.take_pdus(cx);
-        let sent = self.land_send(cx).is_ready();
-        landed | received | started | taken | sent | self.start_send() | self.start_receive()
+        let has_piece = self.outbox.is_due(&self.inbox);
+        if has_piece {
+            self.inbox.pass_half();
+        }
+        let moved = sent | landed | received | started | taken | self.start_send() | self.start_receive();
+        Turn::of(moved, has_piece)
     }
 
     fn is_over(&self) -> bool {

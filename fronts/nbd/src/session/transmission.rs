@@ -25,7 +25,7 @@ use crate::volume::Volume;
 use crate::wire::MAX_PAYLOAD;
 use crate::wire::command::FUA;
 use crate::wire::request::{self, Command, Request};
-use flow::{Inbox, Lease, Load, Outbox, Piece, Reading, Sent, Turns, Vitals, take_turns};
+use flow::{Inbox, Lease, Load, Outbox, Piece, Reading, Sent, Turn, Turns, Vitals, take_turns};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use probe::Timed;
@@ -124,13 +124,17 @@ impl Future for Transmission {
 }
 
 impl Turns for Transmission {
-    fn turn(&mut self, cx: &mut Context<'_>) -> bool {
+    fn turn(&mut self, cx: &mut Context<'_>) -> Turn {
+        let sent = self.land_send(cx).is_ready();
         let landed = self.land_flights(cx);
         let received = self.land_receive(cx).is_ready();
         let taken = self.take_requests(cx);
-        let sent = self.land_send(cx).is_ready();
+        let has_piece = self.outbox.is_due(&self.inbox);
+        if has_piece {
+            self.inbox.pass_half();
+        }
         let started = self.start_send() | self.start_receive();
-        landed | received | taken | sent | started
+        Turn::of(sent | landed | received | taken | started, has_piece)
     }
 
     fn is_over(&self) -> bool {
@@ -255,7 +259,7 @@ impl Transmission {
         self.end(failure);
     }
 
-    /// Takes every complete request that waits and has room.
+    /// Takes every complete request that waits and has room, until enough of them are answered.
     fn take_requests(&mut self, cx: &mut Context<'_>) -> bool {
         if self.receiving.is_some() {
             return false;
@@ -265,7 +269,7 @@ impl Transmission {
         }
         let mut moved = false;
         self.starved = false;
-        while !self.starved {
+        while !self.starved && !self.outbox.is_due(&self.inbox) {
             let taken = match &mut self.intake {
                 Intake::Ended => false,
                 Intake::Skip { .. } => self.skip(),

@@ -242,6 +242,32 @@ fn requests_that_wait_are_answered_as_they_finish() {
     });
 }
 
+/// A client that has some of its replies asks for more, while the server makes the rest.
+#[test]
+fn half_of_what_is_asked_together_is_answered_before_the_rest_is_begun() {
+    let begun_at_the_first_reply = |seed, asked| {
+        sim::run(seed, sim::Config::default(), async move {
+            let volume = Slow::new(written().await, Duration::ZERO);
+            let traffic = volume.traffic.clone();
+            let (server, _) = serve(volume, Config::default());
+            let mut peer = Peer::open(&server, "vol").await;
+            let reads = (0..asked).flat_map(|cookie| request(READ, 0, cookie, cookie * 4096, 512));
+            peer.send(&reads.collect::<Vec<u8>>()).await;
+            assert_eq!(peer.receive_reply().await.unwrap().cookie, 0);
+            let begun = traffic.begun.load(Ordering::SeqCst);
+            for cookie in 1..asked {
+                assert_eq!(peer.receive_reply().await.unwrap().cookie, cookie);
+            }
+            begun
+        })
+    };
+    for (asked, begun) in [(32, 16), (5, 3), (2, 2), (1, 1)] {
+        // The server may go on before the client looks.
+        let least = (1..=8).map(|seed| begun_at_the_first_reply(seed, asked)).min();
+        assert_eq!(least, Some(begun), "of {asked}");
+    }
+}
+
 #[test]
 fn a_farewell_waits_for_what_is_in_flight() {
     run(async {

@@ -50,6 +50,15 @@ impl Way {
         Poll::Ready(len)
     }
 
+    /// Takes what there is room for, of what is not closed.
+    fn push(&self, from: &[u8]) -> usize {
+        let mut half = self.half();
+        let len = if half.closed { 0 } else { from.len().min(CAPACITY - half.bytes.len()) };
+        half.bytes.extend(&from[..len]);
+        half.changed();
+        len
+    }
+
     fn poll_send(&self, from: &[u8], cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut half = self.half();
         if half.closed {
@@ -94,9 +103,10 @@ impl Stream for End {
 
     fn send(&self, parts: Vec<Buf>) -> Pending<io::Result<()>> {
         let way = self.outgoing.clone();
+        // As a socket does, it takes at once what it has room for.
+        let took: Vec<usize> = parts.iter().map(|part| way.push(part)).collect();
         Box::pin(async move {
-            for part in parts {
-                let mut sent = 0;
+            for (part, mut sent) in parts.into_iter().zip(took) {
                 while sent < part.len() {
                     sent += poll_fn(|cx| way.poll_send(&part[sent..], cx)).await?;
                 }

@@ -19,7 +19,7 @@ pub struct Traffic {
 pub struct Slow {
     pub inner: MemoryVolume,
     pub traffic: Arc<Traffic>,
-    /// An operation takes so long times one to four, by its offset, so that they overtake each other.
+    /// An operation takes so long times one to four, by its offset, so that they overtake each other; zero, and none waits.
     pub delay: Duration,
     /// Nothing ends, and then it says so, too.
     pub is_stuck: Arc<AtomicBool>,
@@ -39,7 +39,9 @@ impl Slow {
         traffic.most_at_once.fetch_max(under_way, Ordering::SeqCst);
         let is_stuck = self.is_stuck.clone();
         Box::pin(async move {
-            world::sleep(delay).await;
+            if !delay.is_zero() {
+                world::sleep(delay).await;
+            }
             while is_stuck.load(Ordering::SeqCst) {
                 world::sleep(Duration::from_millis(10)).await;
             }

@@ -97,7 +97,7 @@ impl Connection {
         }
         let mut moved = false;
         self.starved = false;
-        while !self.starved {
+        while !self.starved && !self.outbox.is_due(&self.inbox) {
             let taken = match &self.intake {
                 Intake::Ended => false,
                 Intake::Data(_) => self.take_data(cx),
