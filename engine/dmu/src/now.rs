@@ -109,6 +109,11 @@ impl Object {
         self.write_early(tx, blkid, early, How::BEHIND).await
     }
 
+    /// As [`zio::BlockStore::hasten`].
+    pub fn hasten(&self) {
+        self.node.shared.store.hasten();
+    }
+
     async fn write_early(&self, tx: &Tx, blkid: u64, early: &EarlyBlock, how: How) -> bool {
         let Early::Data(data) = early.now() else { return true };
         let attrs = match self.look(tx, blkid, &data) {

@@ -10,7 +10,7 @@ use crate::status::VdevStatus;
 use crate::{Aux, Health, OpenOptions, Spec, State, Top, VdevType};
 use futures_util::future::{join, join_all};
 use ondisk::{PoolState, Uberblock};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use tunables::{Tunable, Tunables};
 use units::{Error, Guid, Result, Txg, VdevId};
@@ -28,6 +28,8 @@ pub struct Tree {
     aux: Mutex<[Vec<AuxDevice>; 2]>,
     options: OpenOptions,
     past: Mutex<Past>,
+    /// How many asynchronous writes each leaf may have active.
+    async_writes: AtomicU32,
 }
 
 /// Top-level vdevs that are open and not yet part of a tree.
@@ -76,6 +78,7 @@ impl Tree {
             aux: Mutex::default(),
             options,
             past: Mutex::default(),
+            async_writes: AtomicU32::new(0),
         }))
     }
 
@@ -306,7 +309,16 @@ impl Tree {
     /// How many asynchronous writes each leaf may have active, by how full of dirty data the pool is.
     pub fn set_dirty(&self, percent: u64) {
         let max_active = async_writes(&self.options.tunables, percent);
+        self.async_writes.store(max_active, Ordering::Relaxed);
         self.leaves().iter().for_each(|leaf| leaf.set_async_writes(max_active));
+    }
+
+    /// As many as they may ever have, until more is said by [`Tree::set_dirty`]: what is written early does not keep up.
+    /// Where clients wait for a leaf it has fewer all the same.
+    pub fn hasten(&self) {
+        if self.async_writes.load(Ordering::Relaxed) < async_writes(&self.options.tunables, 100) {
+            self.set_dirty(100);
+        }
     }
 
     /// Tells the devices which txg is being synced, so that they know which ones they missed.

@@ -248,6 +248,10 @@ impl BlockStore for Pipeline {
         })
     }
 
+    fn hasten(&self) {
+        self.0.devices.hasten();
+    }
+
     fn free(&self, bp: &BlockPointer, txg: Txg) {
         let (Some(plain), Some(space)) = (bp.as_plain(), &self.0.space) else { return };
         if let Some(block) = self.0.cache_id(bp) {

@@ -135,6 +135,10 @@ pub trait BlockStore: Send + Sync + 'static {
     /// `old` is what the block replaces; freeing that is the caller's business unless the new pointer has the same place.
     fn write(&self, data: Buf, old: &BlockPointer, spec: WriteSpec) -> Pending<Result<BlockPointer>>;
 
+    /// What no client waits for is written more slowly than it comes: until the next txg is synced devices take as much of
+    /// it at once as they may.
+    fn hasten(&self) {}
+
     /// Gives back a block's space, in `txg`. The caller has made sure that nothing else refers to it.
     fn free(&self, bp: &BlockPointer, txg: Txg);
 

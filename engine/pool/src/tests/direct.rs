@@ -346,6 +346,32 @@ fn a_file_that_is_written_in_order_is_written_behind() {
     }
 }
 
+/// A device that has few writes at once, as suits a txg with time, does not keep up with a client.
+#[test]
+fn devices_have_more_at_once_of_what_comes_faster_than_it_is_written_behind() {
+    for (pieces, is_hastened) in [(16, false), (80, true)] {
+        let rig = Rig::new(Layout::Stripe, 1, 256 << 20);
+        let own = rig.clone();
+        rig.run(5, async move {
+            let pool = own.create().await;
+            let fs = make(&pool).await;
+            let file = add(&fs, "f").await;
+            pool.sync().await.unwrap();
+            let mut most = 0;
+            for step in 0..pieces {
+                let bytes = noise(step, 4 * RECORD as usize);
+                write(&fs, &file, step * 4 * RECORD, &bytes, false).await;
+                let active = |leaf: &Arc<vdev::Leaf>| leaf.depths()[vdev::Priority::AsyncWrite.index()].1;
+                world::sleep(std::time::Duration::from_micros(50)).await;
+                most = most.max(pool.tree().leaves().iter().map(active).max().unwrap_or(0));
+            }
+            assert_eq!(most > 2, is_hastened, "{most} at once, of {pieces} pieces");
+            drop((file, fs));
+            pool.export().await.unwrap();
+        });
+    }
+}
+
 /// `DIRECT_SEED` begins there, `DIRECT_SEEDS` says how many.
 #[allow(clippy::disallowed_methods)] // it says which runs, nothing of the engine
 fn given(name: &str, default: u64) -> u64 {

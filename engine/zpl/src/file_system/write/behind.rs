@@ -21,6 +21,8 @@ use world::sync::join_all_bounded;
 
 /// Bytes of a file system that are under way at once.
 const UNDER_WAY: u64 = 32 << 20;
+/// From so many on the devices are hastened: with as few writes at once as suit a txg that has time, they do not keep up.
+const MANY: u64 = UNDER_WAY / 2;
 /// Blocks of one write that are under way at once.
 const AT_ONCE: usize = 32;
 
@@ -61,6 +63,9 @@ impl Node {
     pub(super) fn write_behind(&self, tx: Change, blocks: Vec<(u64, EarlyBlock)>, under_way: &UnderWay) {
         let object = self.object().clone();
         let Some(place) = Place::take(under_way, blocks.len() as u64 * object.block_size()) else { return };
+        if under_way.load(Ordering::Relaxed) >= MANY {
+            object.hasten();
+        }
         drop(world::spawn(async move {
             let write =
                 async |(blkid, block): (u64, EarlyBlock)| object.write_behind(&tx, blkid, &block).await;
