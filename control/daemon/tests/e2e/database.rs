@@ -7,7 +7,7 @@
 //!                        └─ qemu-nbd ◀─ nbdfuse ◀─ loop ◀─ XFS ◀─ mariadbd     both LUNs, by an initiator in user space
 //! ```
 
-use crate::clients::{FUSE, LOOP, XFS, until_there};
+use crate::clients::{FUSE, LOOP, XFS, assert_clean_xfs, until_there};
 use crate::home::{Daemon, Home};
 use crate::shell::{DEPLOYMENT, GROUPS, shell, typed};
 use interop::harness::{Need, ROOT, Trial, trial};
@@ -156,7 +156,7 @@ impl Mounted {
 
     fn end(mut self) {
         run(command("umount").arg(&self.mount));
-        run(command("xfs_repair").args(["-n", &self.device]));
+        assert_clean_xfs(&self.device);
         run(command("losetup").args(["--detach", &self.device]));
         run(command("umount").arg(&self.fuse));
         let _ = self.servers[0].wait();
