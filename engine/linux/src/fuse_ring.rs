@@ -52,11 +52,13 @@ const OUT_HEADER: u32 = 16;
 const LARGE: usize = 64 << 10;
 /// Large payloads that a ring keeps while it is busy.
 const LARGE_KEPT: usize = 8;
-/// After which all of them are given back.
-const IDLE: types::Timespec = types::Timespec::new().sec(1);
+/// After which, or at most twice that, all of them are given back.
+static IDLE: types::Timespec = types::Timespec::new().sec(1);
 
 /// The answer to the ring's own read of its bell.
 const BELL: u64 = u64::MAX;
+/// That [`IDLE`] has passed: a timer for all waits meanwhile, where one for each would cost as much as some requests.
+const TIMER: u64 = u64::MAX - 1;
 
 /// A place for one request and its answer.
 pub struct Slot {
@@ -224,6 +226,9 @@ pub struct Ring {
     large: usize,
     /// Some payload has been used since all were given back.
     is_used: bool,
+    /// And since the timer was set.
+    is_used_again: bool,
+    is_timed: bool,
     is_over: bool,
     bell: Box<[u8; 8]>,
     /// Where the slots are, as they were registered.
@@ -272,6 +277,8 @@ impl Ring {
             with_kernel: 0,
             large: 0,
             is_used: false,
+            is_used_again: false,
+            is_timed: false,
             is_over: false,
             bell: Box::default(),
             places: Vec::with_capacity(slots),
@@ -339,7 +346,7 @@ impl Ring {
         }
         let (number, device) = (slot.number as usize, self.device.as_raw_fd());
         let entry = command(device, COMMIT_AND_FETCH, number as u64, (0, 0), slot.commit(), slot.queue);
-        self.is_used = true;
+        (self.is_used, self.is_used_again) = (true, true);
         self.large += usize::from(slot.used > LARGE);
         self.held[number] = Some(slot);
         self.with_kernel += 1;
@@ -351,29 +358,23 @@ impl Ring {
     /// # Errors
     /// When the kernel refuses what it should take: then the connection should be given up.
     pub fn wait(&mut self, arrived: &mut Vec<Slot>) -> io::Result<Waited> {
-        let mut is_idle = false;
         loop {
             self.is_over |= self.back.has_ended.load(Ordering::SeqCst);
             self.take_back_all()?;
             if self.with_kernel == 0 && self.is_over {
                 return Ok(Waited::Over);
             }
-            let waited = match self.is_used {
-                true => self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&IDLE)),
-                false => self.ring.submit_and_wait(1),
-            };
-            match waited {
+            if self.is_used && !self.is_timed {
+                self.push(&opcode::Timeout::new(&IDLE).build().user_data(TIMER).into())?;
+                (self.is_timed, self.is_used_again) = (true, false);
+            }
+            match self.ring.submit_and_wait(1) {
                 Ok(_) => {}
-                Err(e) if e.raw_os_error() == Some(libc::ETIME) => is_idle = true,
                 Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
                 Err(e) => return Err(e),
             }
             if self.take(arrived)? {
                 return Ok(Waited::Arrived);
-            }
-            if std::mem::take(&mut is_idle) {
-                self.give_up(0);
-                self.is_used = false;
             }
         }
     }
@@ -395,6 +396,10 @@ impl Ring {
             self.ring.completion().map(|done| (done.user_data(), done.result())).collect();
         let mut rang = false;
         for (number, result) in done {
+            if number == TIMER {
+                self.is_timed = false;
+                continue;
+            }
             if number == BELL {
                 rang = true;
                 continue;
@@ -418,6 +423,10 @@ impl Ring {
         }
         if self.large > LARGE_KEPT {
             self.give_up(LARGE_KEPT);
+        }
+        if self.is_used && !self.is_timed && !self.is_used_again && arrived.is_empty() {
+            self.give_up(0);
+            self.is_used = false;
         }
         Ok(!arrived.is_empty())
     }

@@ -87,6 +87,8 @@ impl Loops {
 
     /// From any thread that is no loop: waits while too much is under way. What waits here is told to `course`.
     pub fn run(&self, sort: Sort, course: Option<&Course>, work: impl Future<Output = ()> + Send + 'static) {
+        // It is some kilobytes, which each future around it would hold twice, and copy.
+        let work: Pending<()> = Box::pin(work);
         let permits = match sort {
             Sort::Request => &self.permits.under_way,
             Sort::Forget => &self.permits.forgotten,
@@ -108,7 +110,7 @@ impl Loops {
         let work: Pending<()> = match self.domain.clone() {
             // The domain is told, and the reply says that it was not done.
             Some(domain) => Box::pin(async move { drop(world::within(domain, work).await) }),
-            None => Box::pin(work),
+            None => work,
         };
         let Some(waiting) = self.visitor.attempt(core, work) else { return };
         self.next.fetch_add(1, Ordering::Relaxed);

@@ -18,6 +18,7 @@ use crate::nodes::{CONTROL, SNAPSHOTS};
 use crate::served::{Asker, BELIEVED, IO_MAX, New, Reading, Served, Setting, Writing};
 use crate::timing::{Moved, Timing};
 use crate::wire::{self, Ask, Head, Listing, Room, SetAttr, When, init};
+use futures_util::FutureExt;
 use probe::Op;
 use rustix::fs::{OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -103,10 +104,9 @@ impl Session {
         let served = self.served.clone();
         let sort = if event.op == Op::Forget { Sort::Forget } else { Sort::Request };
         let Some(timing) = Timing::begin((&served.probe, &served.stages), &self.loops) else {
-            let work = work(served);
-            return self.loops.run(sort, None, async move { drop(work.await) });
+            return self.loops.run(sort, None, work(served).map(drop));
         };
-        let (course, work) = (timing.course(), work(served.clone()));
+        let (course, work) = (timing.course(), Box::pin(work(served.clone())));
         self.loops.run(sort, course.as_ref(), async move {
             let file = served.called(event.object);
             let event = probe::Event { file: file.as_ref(), ..event };
