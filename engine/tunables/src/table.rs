@@ -258,7 +258,7 @@ table! {
     VdevAsyncWriteMinActive "zfs_vdev_async_write_min_active" Count 2 in ACTIVE,
         "Writes of transaction groups at one device, while little is dirty.";
     VdevAsyncWriteMaxActive "zfs_vdev_async_write_max_active" Count 10 in ACTIVE,
-        "Writes of transaction groups at one device, while much is dirty.";
+        "Writes of transaction groups at one device, while much is dirty, or a large file comes faster than it is written.";
     VdevAsyncWriteActiveMinDirtyPercent "zfs_vdev_async_write_active_min_dirty_percent" Percent 30 in PERCENT,
         "Up to so much dirty data, zfs_vdev_async_write_min_active holds.";
     VdevAsyncWriteActiveMaxDirtyPercent "zfs_vdev_async_write_active_max_dirty_percent" Percent 60 in PERCENT,

@@ -91,7 +91,7 @@ pub struct Outbox {
     sending: Option<(Pending<io::Result<()>>, Load, usize)>,
     arena: IoBuf,
     used: usize,
-    /// Replies that wait to be sent.
+    /// Replies since the last send began.
     replies: usize,
     /// Parts whose heads are still in the open arena.
     open: Vec<Part>,
@@ -180,9 +180,8 @@ impl Outbox {
         self.replies += 1;
     }
 
-    /// Whether what waits is to be sent before more is made, as half of the requests that came together are carried out. A
-    /// client that has some of its replies asks for more meanwhile; one that has all at once, or none, lets the server
-    /// wait, or waits.
+    /// Whether what waits is to be sent before more is made, as half of the requests that came together are carried out: the
+    /// client asks for more meanwhile. One that gets all replies at once has nothing to do before, and the server after.
     pub fn is_due(&self, inbox: &Inbox) -> bool {
         self.replies >= PIECE && inbox.is_half_taken() && self.can_send()
     }

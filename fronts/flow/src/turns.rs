@@ -1,4 +1,5 @@
-//! A connection is one future that is polled by hand: in turns, each of which moves all that can move.
+//! A connection is one future that is polled by hand: in turns, each of which moves all that can move, or half of what came
+//! together, so that its replies are with the client while the rest is made.
 
 use std::task::{Context, Poll};
 

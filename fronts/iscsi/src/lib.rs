@@ -16,9 +16,9 @@
 //! directions (MD5, SHA-256), digests of headers and data, immediate, unasked and asked-for data, task management,
 //! asynchronous messages. What the commands mean is the `scsi` crate's.
 //!
-//! Where the speed comes from: a connection is one future that stays on one core. Every complete PDU of a receive is
-//! taken at once; what the unit has in memory is answered inline; all answers that are ready leave in one vectored send
-//! that points at the unit's own buffers. Long data are received where the unit will keep them.
+//! Where the speed comes from: a connection is one future that stays on one core. The complete PDUs of a receive are
+//! taken at once, in two halves; what the unit has in memory is answered inline; all answers that are ready leave in
+//! one vectored send that points at the unit's own buffers. Long data are received where the unit will keep them.
 //!
 //! Invariants: commands are carried out in the order of their numbers, as far as their attributes ask for it; memory is
 //! taken for a command's data only when its session and the whole server have room, and given back when its answer has

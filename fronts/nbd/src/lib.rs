@@ -16,10 +16,10 @@
 //! the negotiation begins anew inside it ([`Server::require_tls`]). There are no extended headers: they are refused
 //! politely.
 //!
-//! Where the speed comes from: a connection is one future that stays on one core. Every complete request of a receive
-//! is taken at once; whatever the volume can answer without waiting is answered inline; all answers that are ready
-//! leave in one vectored send that points at the volume's own buffers. Only what must wait becomes a future of its
-//! own. A long payload is received straight into the aligned buffers the volume will keep, one for each block.
+//! Where the speed comes from: a connection is one future that stays on one core. The complete requests of a receive
+//! are taken at once, in two halves; whatever the volume can answer without waiting is answered inline; all answers
+//! that are ready leave in one vectored send that points at the volume's own buffers. Only what must wait becomes a
+//! future of its own. A long payload is received straight into the aligned buffers the volume will keep, one for each block.
 //!
 //! Invariants: a request is admitted only when its connection and the whole server have room for its bytes, and gives
 //! the room back when its reply has been sent, so a client that does not read its replies stops being read from; a

@@ -1,7 +1,7 @@
 //! The full feature phase: PDUs in, work, PDUs out.
 //!
-//! One future that stays on one core. Each turn lands what has finished, takes every complete PDU of the last receive,
-//! and hands everything that is ready to the socket in one vectored send:
+//! One future that stays on one core. Each turn lands what has finished, takes the complete PDUs of the last receive, half
+//! of them at a time, and hands everything that is ready to the socket in one vectored send:
 //!
 //! ```text
 //!   inbox ──▶ take ──┬─▶ tasks ──▶ flights ──▶ answer ──▶ outbox ──▶ socket

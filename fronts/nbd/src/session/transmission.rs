@@ -1,6 +1,7 @@
 //! The transmission phase: requests in, replies out, until either side leaves.
 //!
-//! One future, polled by hand. A turn moves everything that can move, and only then lets the socket have it:
+//! One future, polled by hand. A turn moves what can move, up to half of the requests that came together, and only then lets
+//! the socket have it:
 //!
 //! ```text
 //!            ┌─ flights that landed ──────────────┐
