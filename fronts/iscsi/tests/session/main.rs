@@ -11,6 +11,7 @@ use peer::{Done, Login, Peer, TARGET, read, write};
 use scsi::Device;
 use scsi::memory::MemoryUnit;
 use sim::Rng;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -515,6 +516,41 @@ fn little_memory_makes_clients_wait_not_fail() {
             task.await;
         }
     });
+}
+
+/// Commands that come together, cut anywhere: their answers leave in halves, and each has its own data.
+#[test]
+fn batches_of_reads_cut_anywhere_are_answered_each_with_its_own_data() {
+    for (seed, login) in logins().into_iter().enumerate() {
+        run_seed(seed as u64, async move {
+            let bench = bench();
+            let mut random = Rng::new(seed as u64);
+            let mut peer = Peer::open(&bench.portal, login.clone()).await;
+            let model: Vec<u8> = (0..512 * 512).map(|_| random.below(256) as u8).collect();
+            assert_eq!(peer.command(&write(0, 512), &model, 0).await.status, 0);
+            for round in 0..12 {
+                let (mut bytes, mut open, mut expected) = (Vec::new(), Vec::new(), BTreeMap::new());
+                for _ in 0..1 + random.below(24) {
+                    let (lba, blocks) = (random.below(500) as u32, [1, 8][random.below(2) as usize]);
+                    let at = lba as usize * 512;
+                    let header = peer.header(&read(lba, blocks), blocks as usize * 512, 0);
+                    bytes.extend(peer.encode(header, &[]));
+                    let tag = u32::from_be_bytes(header[16..20].try_into().unwrap());
+                    open.push((tag, &[][..], Done::default()));
+                    expected.insert(tag, &model[at..at + blocks as usize * 512]);
+                }
+                let cut = random.below(bytes.len() as u64 + 1) as usize;
+                peer.send_bytes(&bytes[..cut]).await;
+                if random.below(2) == 0 {
+                    world::sleep(Duration::from_millis(1)).await;
+                }
+                peer.send_bytes(&bytes[cut..]).await;
+                for (tag, done) in peer.finish(open).await {
+                    assert!(done.status == 0 && done.data == expected[&tag], "{login:?} {round}: {tag}");
+                }
+            }
+        });
+    }
 }
 
 #[test]
