@@ -233,6 +233,8 @@ pub struct Ring {
     bell: Box<[u8; 8]>,
     /// Where the slots are, as they were registered.
     places: Vec<[libc::iovec; 2]>,
+    /// Empty ones, with the room that they had when they were last used.
+    spare: (Vec<Slot>, Vec<(u64, i32)>),
 }
 
 fn build(entries: u32) -> io::Result<IoUring<Entry128>> {
@@ -282,6 +284,7 @@ impl Ring {
             is_over: false,
             bell: Box::default(),
             places: Vec::with_capacity(slots),
+            spare: Default::default(),
         };
         for (number, queue) in queues.iter().flat_map(|queue| vec![*queue; depth]).enumerate() {
             let (head, payload) = (Box::new(Head([0; HEAD])), Payload::new(payload)?);
@@ -335,9 +338,14 @@ impl Ring {
     }
 
     fn take_back_all(&mut self) -> io::Result<()> {
-        let answered =
-            std::mem::take(&mut *self.back.answered.lock().unwrap_or_else(PoisonError::into_inner));
-        answered.into_iter().try_for_each(|slot| self.take_back(slot))
+        let mut answered = std::mem::take(&mut self.spare.0);
+        std::mem::swap(
+            &mut answered,
+            &mut *self.back.answered.lock().unwrap_or_else(PoisonError::into_inner),
+        );
+        let done = answered.drain(..).try_for_each(|slot| self.take_back(slot));
+        self.spare.0 = answered;
+        done
     }
 
     fn take_back(&mut self, slot: Slot) -> io::Result<()> {
@@ -392,10 +400,10 @@ impl Ring {
     }
 
     fn take(&mut self, arrived: &mut Vec<Slot>) -> io::Result<bool> {
-        let done: Vec<(u64, i32)> =
-            self.ring.completion().map(|done| (done.user_data(), done.result())).collect();
+        let mut done = std::mem::take(&mut self.spare.1);
+        done.extend(self.ring.completion().map(|done| (done.user_data(), done.result())));
         let mut rang = false;
-        for (number, result) in done {
+        for (number, result) in done.drain(..) {
             if number == TIMER {
                 self.is_timed = false;
                 continue;
@@ -418,6 +426,7 @@ impl Ring {
             self.large -= usize::from(slot.used > LARGE);
             arrived.push(slot);
         }
+        self.spare.1 = done;
         if rang && !self.is_over {
             self.listen()?;
         }
