@@ -103,23 +103,26 @@ impl Count {
 
     /// Takes the object as it was out of the sums.
     pub fn take_out(&self, old: &DnodePhys) {
-        self.add(old, -1);
+        if let Some(owner) = self.owner(old) {
+            self.add(old, &owner, -1);
+        }
     }
 
     /// Puts the object as it will be into the sums, and marks it as being in them.
     pub fn put_in(&self, new: &mut DnodePhys) {
-        if self.user_accounting.owner(new.bonus_kind, &new.bonus).is_none() {
-            return;
-        }
+        let Some(owner) = self.owner(new) else { return };
         new.flags = new.flags.with(DnodeFlags::USERUSED_ACCOUNTED);
         if self.flags.has(ObjsetFlags::USER_OBJECT_ACCOUNTING_COMPLETE) {
             new.flags = new.flags.with(DnodeFlags::USEROBJUSED_ACCOUNTED);
         }
-        self.add(new, 1);
+        self.add(new, &owner, 1);
     }
 
-    fn add(&self, dnode: &DnodePhys, sign: i64) {
-        let Some(owner) = self.user_accounting.owner(dnode.bonus_kind, &dnode.bonus) else { return };
+    fn owner(&self, dnode: &DnodePhys) -> Option<Owner> {
+        self.user_accounting.owner(dnode.bonus_kind, &dnode.bonus)
+    }
+
+    fn add(&self, dnode: &DnodePhys, owner: &Owner, sign: i64) {
         let mut sums = crate::lock::lock(&self.sums);
         for (account, id) in
             [(Account::User, owner.user), (Account::Group, owner.group), (Account::Project, owner.project)]

@@ -20,7 +20,7 @@ pub struct NewObject {
     /// log2 of the bytes of an indirect block; 0 for the usual 128 KiB.
     pub indirect_shift: u8,
     pub bonus_kind: ObjectType,
-    pub bonus: Vec<u8>,
+    pub bonus: Arc<[u8]>,
     /// How many 512-byte slots the dnode takes: 1 to 32.
     pub slots: u8,
 }
@@ -32,15 +32,15 @@ impl NewObject {
             block_size,
             indirect_shift: 0,
             bonus_kind: ObjectType::NONE,
-            bonus: Vec::new(),
+            bonus: Arc::default(),
             slots: 1,
         }
     }
 
     #[must_use]
-    pub fn with_bonus(mut self, kind: ObjectType, bonus: Vec<u8>) -> NewObject {
+    pub fn with_bonus(mut self, kind: ObjectType, bonus: impl Into<Arc<[u8]>>) -> NewObject {
         self.bonus_kind = kind;
-        self.bonus = bonus;
+        self.bonus = bonus.into();
         self
     }
 
@@ -144,7 +144,7 @@ impl ObjSet {
     fn register(&self, _: &MutexGuard<'_, Search>, id: ObjectId, new: &NewObject) -> Option<Arc<Node>> {
         let attrs = new.attrs();
         let tree = Tree::empty(attrs.roots, attrs.indirect_shift);
-        let node = Node::new(id, self.0.shared.clone(), attrs, new.bonus.as_slice().into(), tree);
+        let node = Node::new(id, self.0.shared.clone(), attrs, new.bonus.clone(), tree);
         Arc::ptr_eq(&self.adopt(node.clone()), &node).then_some(node)
     }
 

@@ -528,15 +528,22 @@ impl Object {
     }
 
     /// Replaces the bonus area.
-    pub fn set_bonus(&self, tx: &Tx, bytes: &[u8]) -> Result<()> {
-        self.change(tx, |_, bonus| *bonus = bytes.into())
+    pub fn set_bonus(&self, tx: &Tx, bytes: impl Into<Arc<[u8]>>) -> Result<()> {
+        let bytes = bytes.into();
+        self.change(tx, |_, bonus| bonus.clone_from(&bytes))
     }
 
     /// Marks the bonus area as another kind of structure, with new content.
-    pub fn set_bonus_kind(&self, tx: &Tx, kind: ondisk::ObjectType, bytes: &[u8]) -> Result<()> {
+    pub fn set_bonus_kind(
+        &self,
+        tx: &Tx,
+        kind: ondisk::ObjectType,
+        bytes: impl Into<Arc<[u8]>>,
+    ) -> Result<()> {
+        let bytes = bytes.into();
         self.change(tx, |attrs, bonus| {
             attrs.bonus_kind = kind;
-            *bonus = bytes.into();
+            bonus.clone_from(&bytes);
         })
     }
 

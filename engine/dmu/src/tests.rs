@@ -485,7 +485,7 @@ fn each_change_of_data_is_one_version_and_nothing_else_is() {
     bench.sync();
     run(object.set_block_size(&bench.tx(), 4096)).unwrap();
     check(&object, 1, "grow what is on disk");
-    object.set_bonus(&bench.tx(), b"bonus").unwrap();
+    object.set_bonus(&bench.tx(), *b"bonus").unwrap();
     check(&object, 0, "bonus");
     assert_eq!(run(object.read(5, 6)).unwrap()[..], *b"again\0");
     bench.sync();
@@ -676,9 +676,9 @@ fn a_bonus_that_does_not_fit_its_dnode_is_refused_before_it_is_written() {
     assert!(e.to_string().contains("a bonus of 320 bytes where 64 fit"), "{e}");
     let e = object.set_spill(&tx, Some(Buf::zeroed(512))).unwrap_err();
     assert!(e.to_string().contains("a bonus of 320 bytes where 192 fit"), "{e}");
-    object.set_bonus(&tx, &[2; 192]).unwrap();
+    object.set_bonus(&tx, [2; 192]).unwrap();
     object.set_spill(&tx, Some(Buf::zeroed(512))).unwrap();
-    assert!(object.set_bonus(&tx, &[2; 200]).is_err());
+    assert!(object.set_bonus(&tx, [2; 200]).is_err());
     bench.sync();
     assert_eq!(object.bonus().len(), 192);
 }

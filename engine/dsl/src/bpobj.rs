@@ -159,7 +159,7 @@ impl Bpobj {
     }
 
     fn set_header(&self, tx: &Tx, header: &BpobjPhys) -> Result<()> {
-        self.object.set_bonus(tx, &header.to_bonus())
+        self.object.set_bonus(tx, header.to_bonus())
     }
 
     pub fn is_empty(&self) -> Result<bool> {

@@ -141,7 +141,7 @@ impl Core {
     pub async fn update_dir(&self, tx: &Tx, id: ObjectId, change: impl FnOnce(&mut DirPhys)) -> Result<()> {
         let (object, mut phys) = self.dir(id).await?;
         change(&mut phys);
-        object.set_bonus(tx, &phys.encode())
+        object.set_bonus(tx, phys.encode())
     }
 
     pub async fn update_dataset(
@@ -152,7 +152,7 @@ impl Core {
     ) -> Result<()> {
         let (object, mut phys) = self.dataset(id).await?;
         change(&mut phys);
-        object.set_bonus(tx, &phys.encode())
+        object.set_bonus(tx, phys.encode())
     }
 
     /// Makes an object a ZAP besides, and counts it.

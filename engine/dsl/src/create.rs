@@ -101,7 +101,7 @@ impl Core {
             }
             None => phys.deadlist = Deadlist::create(self, tx).await?.id(),
         }
-        object.set_bonus(tx, &phys.encode())?;
+        object.set_bonus(tx, phys.encode())?;
         self.update_dir(tx, dir, |dir| {
             dir.head = object.id();
             dir.origin = origin.unwrap_or(ObjectId(0));
@@ -129,7 +129,7 @@ impl Core {
         if self.version() >= versions::NEXT_CLONES {
             from.next_clones = self.add_to_set(tx, from.next_clones, ObjectType::NEXT_CLONES, id).await?;
         }
-        origin_object.set_bonus(tx, &from.encode())?;
+        origin_object.set_bonus(tx, from.encode())?;
         if self.version() >= versions::DIR_CLONES {
             let clones = self.add_to_set(tx, from_dir.clones, ObjectType::DSL_CLONES, id).await?;
             self.update_dir(tx, from.dir, |dir| dir.clones = clones).await?;

@@ -320,7 +320,7 @@ impl Sorted {
         let [used, compressed, uncompressed] =
             [sum.used, sum.compressed, sum.uncompressed].map(|n| n.max(0) as u64);
         let phys = DeadlistPhys { space: Space { used, compressed, uncompressed } };
-        self.object.set_bonus(tx, &phys.to_bonus())
+        self.object.set_bonus(tx, phys.to_bonus())
     }
 
     async fn insert(&self, core: &Core, tx: &Tx, bps: &[BlockPointer]) -> Result<()> {

@@ -91,7 +91,7 @@ impl Dsl {
             self.charge_free(tx, moved).await?;
             let own_dead = Deadlist::open(core, ds.deadlist).await?;
             next_dead.merge(core, tx, own_dead).await?;
-            next_object.set_bonus(tx, &next.encode())?;
+            next_object.set_bonus(tx, next.encode())?;
             self.collapse_clone_ranges(tx, found.dir_id, ds.creation_txg).await?;
             if next.is_snapshot() {
                 self.widen_next(tx, &found, ds.next_snap, &next).await?;
@@ -108,7 +108,7 @@ impl Dsl {
         let (prev_object, mut prev) = self.core.dataset(prev_id).await?;
         if prev.next_snap == id {
             prev.next_snap = ds.next_snap;
-            prev_object.set_bonus(tx, &prev.encode())?;
+            prev_object.set_bonus(tx, prev.encode())?;
             return Ok(false);
         }
         if let Some(clones) = prev.next_clones.some() {
@@ -172,7 +172,7 @@ impl Dsl {
         };
         let dead = Deadlist::open(core, phys.deadlist).await?.space(core).await?.used.max(0) as u64;
         phys.unique = phys.referenced.saturating_sub(prev_used.saturating_sub(dead));
-        object.set_bonus(tx, &phys.encode())?;
+        object.set_bonus(tx, phys.encode())?;
         let reserved = self.head_space(found.dir_id, &phys).await?.refreservation;
         if old_unique < reserved {
             let less = phys.unique.saturating_sub(old_unique).min(reserved - old_unique);

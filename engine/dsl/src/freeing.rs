@@ -147,7 +147,7 @@ fn header(object: &Object) -> Result<BptreePhys> {
 fn set_header(object: &Object, tx: &Tx, phys: &BptreePhys) -> Result<()> {
     let mut bytes = vec![0; BptreePhys::SIZE];
     phys.encode(&mut Writer::native(&mut bytes));
-    object.set_bonus(tx, &bytes)
+    object.set_bonus(tx, bytes)
 }
 
 async fn read_entry(object: &Object, at: u64) -> Result<BptreeEntry> {

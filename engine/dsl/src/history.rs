@@ -123,7 +123,7 @@ impl History {
             ring.create_len = ring.end;
             ring.begin = ring.end;
         }
-        self.object.set_bonus(tx, &ring.to_bonus())
+        self.object.set_bonus(tx, ring.to_bonus())
     }
 
     /// Every record that is still there, oldest first.

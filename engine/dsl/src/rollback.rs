@@ -175,7 +175,7 @@ impl Dsl {
         std::mem::swap(&mut old.compressed, &mut new.compressed);
         std::mem::swap(&mut old.uncompressed, &mut new.uncompressed);
         std::mem::swap(&mut old.unique, &mut new.unique);
-        head.object.set_bonus(tx, &old.encode())?;
-        clone.object.set_bonus(tx, &new.encode())
+        head.object.set_bonus(tx, old.encode())?;
+        clone.object.set_bonus(tx, new.encode())
     }
 }

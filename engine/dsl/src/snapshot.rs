@@ -76,7 +76,7 @@ impl Core {
             phys.flags |= DatasetPhys::UNIQUE_ACCURATE;
         }
         // Zapifying may have changed the head's object kind, never its bonus.
-        head_object.set_bonus(tx, &phys.encode())?;
+        head_object.set_bonus(tx, phys.encode())?;
         self.table(phys.snapnames).await?.insert(tx, name, object.id().0).await?;
         Ok(object.id())
     }
@@ -93,7 +93,7 @@ impl Core {
         let (prev_object, mut prev) = self.dataset(prev_id).await?;
         if prev.next_snap == head {
             prev.next_snap = new;
-            return prev_object.set_bonus(tx, &prev.encode());
+            return prev_object.set_bonus(tx, prev.encode());
         }
         if let Some(clones) = prev.next_clones.some() {
             let clones = self.table(clones).await?;

@@ -215,7 +215,7 @@ impl SpaceLog for MosSpaceLog {
             }
             object.write(&tx, write.at, &write.bytes).await?;
             // On disk a map does not name itself; old ones that do are left to.
-            object.set_bonus(&tx, &write.header.to_bonus())
+            object.set_bonus(&tx, write.header.to_bonus())
         })
     }
 }

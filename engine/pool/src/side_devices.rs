@@ -134,7 +134,7 @@ impl Pool {
         let list = NvValue::ListArray(specs.iter().map(|s| s.encode(false)).collect());
         let packed = NvList::new().with(key(kind), list).encode();
         object.write(tx, 0, &packed).await?;
-        object.set_bonus(tx, &(packed.len() as u64).to_ne_bytes())
+        object.set_bonus(tx, (packed.len() as u64).to_ne_bytes())
     }
 
     /// A spare has become an ordinary device: it leaves the list. In syncing context.

@@ -240,6 +240,6 @@ impl Pool {
         let object = inner.mos.object(units::ObjectId(id)).await?;
         let packed = inner.config_at(tx.txg()).mos(&inner.tree.spec()).encode();
         object.write(tx, 0, &packed).await?;
-        object.set_bonus(tx, &(packed.len() as u64).to_ne_bytes())
+        object.set_bonus(tx, (packed.len() as u64).to_ne_bytes())
     }
 }

@@ -152,13 +152,13 @@ pub fn trivial_acl(mode: u64) -> Vec<u8> {
         (allow, ACE_GROUP, ALWAYS | rights(group)),
         (allow, ACE_EVERYONE, ALWAYS | rights(other)),
     ];
-    entries
-        .into_iter()
-        .filter(|(.., rights)| *rights != 0)
-        .flat_map(|(kind, who, rights)| {
-            [kind.to_ne_bytes(), who.to_ne_bytes()].concat().into_iter().chain(rights.to_ne_bytes())
-        })
-        .collect()
+    let mut bytes = Vec::with_capacity(8 * entries.len());
+    for (kind, who, rights) in entries.into_iter().filter(|(.., rights)| *rights != 0) {
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(who.to_ne_bytes());
+        bytes.extend(rights.to_ne_bytes());
+    }
+    bytes
 }
 
 #[cfg(test)]

@@ -129,7 +129,7 @@ async fn root_directory(set: &ObjSet, tx: &Tx, new: NewFileSystem) -> Result<Zap
     let object = NewObject::new(ObjectType::DIRECTORY_CONTENTS, 512).with_bonus(ObjectType::SA, root.bonus());
     let object = set.allocate(tx, object).await?;
     root.id = object.id().0;
-    object.set_bonus(tx, &root.bonus())?;
+    object.set_bonus(tx, root.bonus())?;
     let options = Options { normalization: normalization(new), ..Options::default() };
     Zap::format(object, tx, options, world::random_u64())
 }

@@ -365,7 +365,7 @@ impl Dsl {
         add(&mut phys.uncompressed, change.uncompressed);
         add(&mut phys.unique, fresh.used);
         phys.bp = root;
-        object.set_bonus(tx, &phys.encode())?;
+        object.set_bonus(tx, phys.encode())?;
         self.change_space(tx, dataset.dir(), |chain| {
             space::shift_chain(chain, charged, fresh.used, Used::RefReserved, Used::Head);
             if let Some(dir) = chain.first_mut() {

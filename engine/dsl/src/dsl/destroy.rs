@@ -148,7 +148,7 @@ impl Dsl {
             zaps::remove_number(&self.core.table(clones).await?, tx, found.id.0).await?;
         }
         from.num_children = from.num_children.saturating_sub(1);
-        object.set_bonus(tx, &from.encode())?;
+        object.set_bonus(tx, from.encode())?;
         let (_, from_dir) = self.core.dir(from.dir).await?;
         if let Some(clones) = from_dir.clones.some() {
             zaps::remove_number(&self.core.table(clones).await?, tx, found.id.0).await?;

@@ -56,7 +56,7 @@ fn no_word_of_a_dataset_or_a_directory_at_its_end_is_a_panic() {
                 let mut bonus = object.bonus().to_vec();
                 let Some(bytes) = bonus.get_mut(word * 8..word * 8 + 8) else { break };
                 bytes.fill(0xff);
-                object.set_bonus(&pool.tx(), &bonus).unwrap();
+                object.set_bonus(&pool.tx(), bonus).unwrap();
                 // Each may fail.
                 let tx = &pool.tx();
                 let new = NewClone { origin: "p/a@1", name: "p/clone", props: &[] };
@@ -118,7 +118,7 @@ fn header(object: &Object, pool: &Pool, change: impl FnOnce(&mut BpobjPhys)) {
     let mut header = BpobjPhys::from_bonus(&object.bonus()).unwrap();
     assert!(header.size >= BpobjSize::SubLists);
     change(&mut header);
-    object.set_bonus(&pool.tx(), &header.to_bonus()).unwrap();
+    object.set_bonus(&pool.tx(), header.to_bonus()).unwrap();
 }
 
 /// A list of 2^40 pointers was walked pointer by pointer, and those that were not there counted as holes: for hours.

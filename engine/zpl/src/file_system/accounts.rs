@@ -47,7 +47,7 @@ pub(crate) fn owner_of(attributes: &Attributes) -> Result<Owner> {
 impl UserAccounting for Accounts {
     fn owner(&self, kind: ObjectType, bonus: &[u8]) -> Option<Owner> {
         let attributes = match kind {
-            ObjectType::SA => Attributes::decode(bonus, &self.tables).ok()?,
+            ObjectType::SA => Attributes::decode(bonus.into(), &self.tables).ok()?,
             ObjectType::ZNODE => Attributes::decode_znode(bonus).ok()?,
             _ => return None,
         };

@@ -64,7 +64,7 @@ impl Opened {
 fn decode(tables: &Tables, object: &Object) -> Result<Attributes> {
     let bonus = object.bonus();
     match object.attrs().bonus_kind {
-        ObjectType::SA => Attributes::decode(&bonus, tables),
+        ObjectType::SA => Attributes::decode(bonus, tables),
         ObjectType::ZNODE => Attributes::decode_znode(&bonus),
         other => Err(Error::corrupt(format!("no file: its bonus holds '{other}'"))),
     }

@@ -281,12 +281,12 @@ impl Node {
         match encoded.spill.as_deref() {
             // A bonus has less room beside the pointer to a spill block.
             Some(spill) => {
-                object.set_bonus(tx, &encoded.bonus)?;
+                object.set_bonus(tx, encoded.bonus)?;
                 object.set_spill(tx, Some(padded(spill)))
             }
             None => {
                 object.set_spill(tx, None)?;
-                object.set_bonus(tx, &encoded.bonus)
+                object.set_bonus(tx, encoded.bonus)
             }
         }
     }

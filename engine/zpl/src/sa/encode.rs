@@ -1,6 +1,7 @@
 //! From values to bytes: which go into the bonus and which into the spill block. Pure, but for a layout that is new.
 //!
 //! ```text
+//!   the values have the places and lengths that they had when the bonus was decoded: that bonus, as it is by now
 //!   all fit         bonus: all
 //!   else            bonus: as many as fit beside a spill pointer, in order; spill block: the rest
 //! ```
@@ -9,6 +10,7 @@ use super::decode::Attributes;
 use super::{Attr, Tables};
 use crate::attributes::{MAGIC, REGISTRY};
 use dmu::Tx;
+use std::sync::Arc;
 use units::{Endian, Error, Result};
 use zap::Value;
 
@@ -104,7 +106,7 @@ fn plan(attributes: &Attributes, tables: &Tables, room: usize) -> Result<(Part, 
 /// The bytes of a bonus, and of a spill block if there is to be one.
 #[derive(Debug)]
 pub struct Encoded {
-    pub bonus: Vec<u8>,
+    pub bonus: Arc<[u8]>,
     pub spill: Option<Vec<u8>>,
 }
 
@@ -139,8 +141,11 @@ impl Attributes {
                 "changing attributes that a machine of the other byte order wrote",
             ));
         }
+        if let Some(bonus) = self.as_bonus().filter(|bonus| bonus.len() <= room) {
+            return Ok(Encoded { bonus: bonus.clone(), spill: None });
+        }
         let (bonus, spill) = plan(self, tables, room)?;
-        let bonus = bonus.bytes(tables.layout_of(tx, &bonus.numbers).await?);
+        let bonus = bonus.bytes(tables.layout_of(tx, &bonus.numbers).await?).into();
         let spill = match spill {
             Some(part) => Some(part.bytes(tables.layout_of(tx, &part.numbers).await?)),
             None => None,
@@ -211,6 +216,66 @@ mod tests {
         assert!(plan(&attributes, &tables, 320).is_err());
     }
 
+    /// Attributes that lie in a bonus are changed at random, beside the same ones that lie nowhere yet. What is encoded
+    /// without a plan is what a plan makes of it, and whatever shares the bonus keeps what it had.
+    #[test]
+    fn attributes_in_a_bonus_are_as_those_that_are_not() {
+        let tables = Tables::none();
+        let mut as_they_lie = 0;
+        for seed in 0..2000u64 {
+            let mut state = seed;
+            let mut random = |below: usize| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) as usize % below
+            };
+            let value = |attr: Attr, random: &mut dyn FnMut(usize) -> usize| {
+                let len = match REGISTRY[attr as usize].length {
+                    0 => random(40),
+                    fixed => usize::from(fixed),
+                };
+                (0..len).map(|_| random(256) as u8).collect::<Vec<u8>>()
+            };
+            let any = |random: &mut dyn FnMut(usize) -> usize| Attr::ALL[random(Attr::ALL.len())];
+            let mut model = Attributes::of_new_file();
+            for _ in 0..1 + random(25) {
+                let attr = any(&mut random);
+                model.set(attr, &value(attr, &mut random), &tables).unwrap();
+            }
+            let (part, _) = plan(&model, &tables, 8192).unwrap();
+            tables.lock().insert(9, part.numbers.as_slice().into());
+            let bonus: Arc<[u8]> = part.bytes(9).into();
+            let mut found = Attributes::decode(bonus.clone(), &tables).unwrap();
+            for _ in 0..random(6) {
+                let (attr, other) = (any(&mut random), any(&mut random));
+                let before = found.clone();
+                let kept: Vec<(u16, Vec<u8>)> = before.iter().map(|(n, value)| (n, value.to_vec())).collect();
+                let change = random(8);
+                let value = value(attr, &mut random);
+                for attributes in [&mut model, &mut found] {
+                    match change {
+                        0 => attributes.remove(attr),
+                        1 => attributes.insert_behind(other, attr, &value, &tables).unwrap(),
+                        2 => attributes.set(attr, &value, &tables).unwrap(),
+                        // As most changes are.
+                        _ if attributes.bytes(attr).is_some_and(|old| old.len() == value.len()) => {
+                            attributes.set(attr, &value, &tables).unwrap();
+                        }
+                        _ => {}
+                    }
+                }
+                assert!(found.iter().eq(model.iter()), "seed {seed}");
+                assert!(before.iter().eq(kept.iter().map(|(n, value)| (*n, &value[..]))), "seed {seed}");
+                if let Some(as_it_lies) = found.as_bonus() {
+                    let (part, spill) = plan(&model, &tables, 8192).unwrap();
+                    assert_eq!((&as_it_lies[..], spill), (&part.bytes(9)[..], None), "seed {seed}");
+                    as_they_lie += 1;
+                }
+            }
+            assert_eq!(&bonus[..], part.bytes(9), "seed {seed}");
+        }
+        assert!(as_they_lie > 500, "{as_they_lie}");
+    }
+
     #[test]
     fn what_is_encoded_is_decoded() {
         let tables = Tables::none();
@@ -220,7 +285,7 @@ mod tests {
         attributes.set(Attr::Dxattr, b"defgh", &tables).unwrap();
         let (part, _) = plan(&attributes, &tables, 320).unwrap();
         tables.lock().insert(9, part.numbers.as_slice().into());
-        let decoded = Attributes::decode(&part.bytes(9), &tables).unwrap();
+        let decoded = Attributes::decode(part.bytes(9).into(), &tables).unwrap();
         assert!(attributes.iter().eq(decoded.iter()));
     }
 }

@@ -14,7 +14,7 @@ fn root() -> (Vec<u8>, Tables) {
 fn the_attributes_of_a_root_directory_are_read_in_either_byte_order() {
     let (bonus, tables) = root();
     let check = |bonus: &[u8]| {
-        let found = Attributes::decode(bonus, &tables).unwrap();
+        let found = Attributes::decode(bonus.into(), &tables).unwrap();
         assert_eq!(found.require(Attr::Mode).unwrap(), 0o040_755);
         assert_eq!(found.require(Attr::Parent).unwrap(), 34);
         assert_eq!(found.words(Attr::Mtime).unwrap(), Some([1, 2]));
@@ -38,14 +38,14 @@ fn lies_become_errors_that_name_the_attribute() {
     let fault = |at: usize, value: u8| {
         let mut bad = bonus.clone();
         bad[at] = value;
-        Attributes::decode(&bad, &tables).unwrap_err().to_string()
+        Attributes::decode(bad.into(), &tables).unwrap_err().to_string()
     };
     assert!(fault(0, 0).contains("magic"));
     assert!(fault(4, 9).contains("layout 9, which the table lacks"));
     assert!(fault(5, 0xfc).contains("a header of 504 bytes in 168 bytes"));
     assert!(fault(7, 0x7f).contains("attribute ZPL_DACL_ACES: 32536 bytes where 24 are left"));
     for len in 0..bonus.len() {
-        assert!(Attributes::decode(&bonus[..len], &tables).is_err(), "{len}");
+        assert!(Attributes::decode(bonus[..len].into(), &tables).is_err(), "{len}");
     }
     let short = Attributes::decode_znode(&[0; 100]).unwrap_err();
     assert!(short.to_string().contains("znode of 100 bytes"));

@@ -124,7 +124,7 @@ fn wrong_bytes_anywhere_are_errors_and_no_more() {
                     0 => {
                         let mut bonus = object.bonus().to_vec();
                         flip(&mut bonus);
-                        let _ = object.set_bonus(&tx, &bonus);
+                        let _ = object.set_bonus(&tx, bonus);
                     }
                     1 => {
                         let mut block = object.read_block(0).await.unwrap().to_vec();
