@@ -8,7 +8,7 @@ use std::time::Duration;
 use tunables::{Tunable, Tunables};
 use txg::{Claim, Txgs};
 use units::{ObjsetId, Result, Txg};
-use world::{Buf, Instant, Pending};
+use world::{Buf, Instant, Pending, boxed};
 use zio::{BlockStore, Bookmark, MemStore, ReadClass, WriteSpec};
 
 const BLOCK: u64 = 128 << 10;
@@ -38,7 +38,7 @@ impl BlockStore for OneByOne {
         let end = Instant(begin).after(EACH);
         self.busy_until.store(end.0, Ordering::Relaxed);
         let written = self.blocks.write(data, old, spec);
-        Box::pin(async move {
+        boxed(|| async move {
             world::sleep_until(end).await;
             written.await
         })

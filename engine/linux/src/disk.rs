@@ -33,7 +33,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use world::sync::oneshot::{self, Receiver};
-use world::{Buf, Geometry, IoBuf, OpenMode, Pending, scatter};
+use world::{Buf, Geometry, IoBuf, OpenMode, Pending, boxed, scatter};
 
 /// An open file, kept alive by the requests under way.
 struct Handle {
@@ -190,7 +190,7 @@ impl world::Disk for File {
     fn read(&self, offset: u64, buf: IoBuf) -> Pending<(IoBuf, io::Result<()>)> {
         let (reply, waiting) = oneshot::channel();
         let done = self.begin(Box::new(Read::new(self.handle.clone(), offset, buf, reply)), waiting);
-        Box::pin(async move {
+        boxed(|| async move {
             match done.await {
                 Ok(outcome) => outcome,
                 Err(ending) => (IoBuf::zeroed(0), Err(ending)),
@@ -205,7 +205,7 @@ impl world::Disk for File {
         }
         let (reply, waiting) = oneshot::channel();
         let done = self.begin(Box::new(ReadParts::new(self.handle.clone(), offset, parts, reply)), waiting);
-        Box::pin(async move {
+        boxed(|| async move {
             match done.await {
                 Ok(outcome) => outcome,
                 Err(ending) => (Vec::new(), Err(ending)),
@@ -217,13 +217,13 @@ impl world::Disk for File {
         let parts = self.gathered(offset, parts);
         let (reply, waiting) = oneshot::channel();
         let done = self.begin(Box::new(Write::new(self.handle.clone(), offset, parts, reply)), waiting);
-        Box::pin(async move { done.await? })
+        boxed(|| async move { done.await? })
     }
 
     fn flush(&self) -> Pending<io::Result<()>> {
         let (reply, waiting) = oneshot::channel();
         let done = self.begin(Box::new(Flush::new(self.handle.clone(), reply)), waiting);
-        Box::pin(async move { done.await? })
+        boxed(|| async move { done.await? })
     }
 
     fn discard(&self, offset: u64, len: u64) -> Pending<io::Result<()>> {
@@ -234,7 +234,7 @@ impl world::Disk for File {
             _ => Box::new(Hole::new(handle, offset, len, reply)),
         };
         let done = self.begin(operation, waiting);
-        Box::pin(async move { done.await? })
+        boxed(|| async move { done.await? })
     }
 }
 

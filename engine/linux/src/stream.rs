@@ -15,7 +15,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use world::sync::oneshot::{self, Sender};
-use world::{Address, Buf, IoBuf, Pending, Stream, place_in};
+use world::{Address, Buf, IoBuf, Pending, Stream, boxed, place_in};
 
 pub(crate) struct Connection {
     fd: Arc<OwnedFd>,
@@ -37,7 +37,7 @@ impl Stream for Connection {
         assert!(!range.is_empty() && range.end <= buf.len(), "a receive needs a place within its buffer");
         let (reply, waiting) = oneshot::channel();
         begin(&self.shared, Box::new(Receive { fd: self.fd.clone(), buf, range, reply }));
-        Box::pin(async move {
+        boxed(|| async move {
             match answer(waiting).await {
                 Ok(outcome) => outcome,
                 Err(ending) => (IoBuf::zeroed(0), Err(ending)),
@@ -50,7 +50,7 @@ impl Stream for Connection {
         let (reply, waiting) = oneshot::channel();
         let header = Header::default();
         begin(&self.shared, Box::new(Scatter { fd: self.fd.clone(), parts, from, header, reply }));
-        Box::pin(async move {
+        boxed(|| async move {
             match answer(waiting).await {
                 Ok(outcome) => outcome,
                 Err(ending) => (Vec::new(), Err(ending)),
@@ -68,7 +68,7 @@ impl Stream for Connection {
             &self.shared,
             Box::new(Send { fd: self.fd.clone(), parts, len, done: 0, header: Header::default(), reply }),
         );
-        Box::pin(async move { answer(waiting).await? })
+        boxed(|| async move { answer(waiting).await? })
     }
 
     fn shutdown(&self) {

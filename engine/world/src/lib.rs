@@ -38,7 +38,7 @@ pub use buf::{Buf, IoBuf};
 pub use disk::{Disk, DiskKind, Geometry, OpenMode, scatter};
 pub use domain::{Domain, Panic, within, within_now};
 pub use net::{Address, Listener, Stream, place_in};
-pub use pending::{Boxed, Pending};
+pub use pending::{Boxed, Pending, boxed};
 pub use refused::cannot_listen;
 pub use task::{
     Heap, Task, Visitor, World, breathe, compute, core_if_any, cores, count_serving, enter, heap, list_dir,

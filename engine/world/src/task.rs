@@ -3,7 +3,7 @@
 use crate::around::around;
 use crate::domain::{self, inherited, inherited_job};
 use crate::sync::oneshot;
-use crate::{Address, Disk, Instant, Listener, OpenMode, Pending, WallTime};
+use crate::{Address, Disk, Instant, Listener, OpenMode, Pending, WallTime, boxed};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io;
@@ -191,15 +191,17 @@ pub fn spawn_on<T: Send + 'static>(core: usize, work: impl Future<Output = T> + 
     let (tx, rx) = oneshot::channel();
     let mut tx = Some(tx);
     // Around both, so that what the work held is dropped before its result is there.
-    let task = around(inherited(domain::current(), work), move |work, cx| {
-        work.poll(cx).map(|result| {
-            if let (Some(result), Some(tx)) = (result, tx.take()) {
-                // A result that is not awaited is fine: the task was detached.
-                let _ = tx.send(result);
-            }
+    let task = boxed(|| {
+        around(inherited(domain::current(), work), move |work, cx| {
+            work.poll(cx).map(|result| {
+                if let (Some(result), Some(tx)) = (result, tx.take()) {
+                    // A result that is not awaited is fine: the task was detached.
+                    let _ = tx.send(result);
+                }
+            })
         })
     });
-    current(|w| w.spawn_on(core % w.cores(), Box::pin(task)));
+    current(|w| w.spawn_on(core % w.cores(), task));
     Task(rx)
 }
 

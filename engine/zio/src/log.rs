@@ -16,7 +16,7 @@ use ondisk::{BlockPointer, ObjectType, Plain};
 use std::sync::Arc;
 use units::{Checksum, Compression, Endian, Lsize, Psize, Result, Txg, VdevId};
 use vdev::{Priority, Top};
-use world::{Buf, IoBuf, Pending};
+use world::{Buf, IoBuf, Pending, boxed};
 
 /// What an intent log needs of a pool.
 pub trait LogStore: Send + Sync + 'static {
@@ -43,7 +43,7 @@ pub trait LogStore: Send + Sync + 'static {
 impl LogStore for Pipeline {
     fn allocate_log(&self, size: u64, txg: Txg) -> Pending<Result<Plain>> {
         let inner = self.0.clone();
-        Box::pin(async move {
+        boxed(|| async move {
             let request = Request::new(Class::Log, Psize(size), 1, txg);
             let dvas = inner.space()?.allocate(&request).await?;
             Ok(Plain {
@@ -69,7 +69,7 @@ impl LogStore for Pipeline {
     fn write_log(&self, at: &Plain, block: Buf, urgent: bool) -> Pending<Result<()>> {
         let (inner, dva, psize) = (self.0.clone(), at.dvas[0], at.psize.0 as usize);
         let priority = if urgent { Priority::SyncWrite } else { Priority::AsyncWrite };
-        Box::pin(async move {
+        boxed(|| async move {
             // A raidz block of another length would lie elsewhere: readers know only the whole one.
             let is_spread = dva.asize.bytes() > psize as u64;
             let block = if is_spread && block.len() < psize { lengthened(&block, psize) } else { block };

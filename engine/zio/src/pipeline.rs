@@ -15,7 +15,7 @@ use tunables::Tunables;
 use units::{Error, ObjsetId, Result, Txg};
 use vdev::{Care, Tree};
 use world::sync::Semaphore;
-use world::{Buf, Pending};
+use world::{Buf, Pending, boxed};
 
 /// What a pipeline is made of.
 #[derive(Debug)]
@@ -176,7 +176,7 @@ impl BlockStore for Pipeline {
 
     fn read(&self, bp: &BlockPointer, at: Bookmark, class: ReadClass) -> Pending<Result<Buf>> {
         let (inner, bp, is_steadfast) = (self.0.clone(), bp.clone(), is_steadfast());
-        Box::pin(async move {
+        boxed(|| async move {
             let Some(block) = inner.cache_id(&bp) else { return read::inline(&bp).map_err(|e| e.at(at)) };
             // Before the cache: that must not take in what is about to be replaced.
             if let Some(young) = inner.young.get(&block) {
@@ -228,7 +228,7 @@ impl BlockStore for Pipeline {
 
     fn write(&self, data: Buf, old: &BlockPointer, spec: WriteSpec) -> Pending<Result<BlockPointer>> {
         let (inner, old) = (self.0.clone(), old.clone());
-        Box::pin(async move {
+        boxed(|| async move {
             let units = (data.len() as u64).div_ceil(WRITE_UNIT).min(WRITE_UNITS as u64) as usize;
             // The log's writes have a bound of their own, and must not queue behind a sync that waits for its devices.
             let _room = match spec.urgent {

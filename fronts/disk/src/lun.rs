@@ -5,7 +5,7 @@ use crate::volumes::Held;
 use scsi::{Extent, Piece, Reading};
 use std::fmt;
 use units::Result;
-use world::{Buf, Pending};
+use world::{Buf, Pending, boxed};
 use zvol::Volume;
 
 /// A volume that is a LUN; it counts as used as long as this is there.
@@ -63,18 +63,18 @@ impl scsi::LogicalUnit for Lun {
 
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>> {
         let volume = self.volume.clone();
-        Box::pin(async move { volume.read(offset, len).await })
+        boxed(|| async move { volume.read(offset, len).await })
     }
 
     fn write(&self, offset: u64, parts: Vec<Buf>, durable: bool) -> Pending<Result<()>> {
         let volume = self.volume.clone();
-        Box::pin(async move { volume.write_parts(offset, parts, durable).await })
+        boxed(|| async move { volume.write_parts(offset, parts, durable).await })
     }
 
     /// Zeros are holes: that later writes find room is promised by the volume's reservation.
     fn zero(&self, offset: u64, len: u64, durable: bool) -> Pending<Result<()>> {
         let volume = self.volume.clone();
-        Box::pin(async move {
+        boxed(|| async move {
             volume.zero(offset, len).await?;
             if durable { volume.flush().await } else { Ok(()) }
         })
@@ -82,11 +82,11 @@ impl scsi::LogicalUnit for Lun {
 
     fn flush(&self) -> Pending<Result<()>> {
         let volume = self.volume.clone();
-        Box::pin(async move { volume.flush().await })
+        boxed(|| async move { volume.flush().await })
     }
 
     fn extents(&self, offset: u64, len: u64, max: usize) -> Pending<Result<Vec<Extent>>> {
         let volume = self.volume.clone();
-        Box::pin(async move { volume.extents(offset, len, max).await })
+        boxed(|| async move { volume.extents(offset, len, max).await })
     }
 }

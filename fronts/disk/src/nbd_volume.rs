@@ -5,7 +5,7 @@
 use crate::shared::SharedVolume;
 use nbd::{Extent, Piece, Reading};
 use units::{Result, pretty_size};
-use world::{Buf, Pending};
+use world::{Buf, Pending, boxed};
 use zvol::Volume;
 
 /// A volume that is served. All its clients must share one [`SharedVolume`] (or clones of it): its locks are what keeps
@@ -41,7 +41,7 @@ impl NbdVolume {
         change: impl Future<Output = Result<()>> + Send + 'static,
     ) -> Pending<Result<()>> {
         let volume = self.volume.clone();
-        Box::pin(async move {
+        boxed(|| async move {
             change.await?;
             if fua { volume.flush().await } else { Ok(()) }
         })
@@ -81,12 +81,12 @@ impl nbd::Volume for NbdVolume {
 
     fn read(&self, offset: u64, len: u32) -> Pending<Result<Vec<Piece>>> {
         let volume = self.volume.clone();
-        Box::pin(async move { volume.read(offset, len).await })
+        boxed(|| async move { volume.read(offset, len).await })
     }
 
     fn write(&self, offset: u64, parts: Vec<Buf>, fua: bool) -> Pending<Result<()>> {
         let volume = self.volume.clone();
-        Box::pin(async move { volume.write_parts(offset, parts, fua).await })
+        boxed(|| async move { volume.write_parts(offset, parts, fua).await })
     }
 
     /// Zeros are holes here whatever was asked for: that later writes do not run out of space is promised by the
@@ -107,11 +107,11 @@ impl nbd::Volume for NbdVolume {
 
     fn flush(&self) -> Pending<Result<()>> {
         let volume = self.volume.clone();
-        Box::pin(async move { volume.flush().await })
+        boxed(|| async move { volume.flush().await })
     }
 
     fn extents(&self, offset: u64, len: u32, max: usize) -> Pending<Result<Vec<Extent>>> {
         let volume = self.volume.clone();
-        Box::pin(async move { volume.extents(offset, u64::from(len), max).await })
+        boxed(|| async move { volume.extents(offset, u64::from(len), max).await })
     }
 }

@@ -28,8 +28,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{Error, Kind, Result};
-use world::Buf;
 use world::sync::{Event, Notify};
+use world::{Buf, boxed};
 use zvol::{Begun, Volume};
 
 /// See the module. Clones are the same volume.
@@ -166,7 +166,7 @@ impl SharedVolume {
     pub fn begin_read(&self, offset: u64, len: u32, into: &mut Vec<Piece>) -> Reading {
         let Some(now) = self.try_now() else {
             let volume = self.clone();
-            return Reading::Waits(Box::pin(async move { volume.read(offset, len).await }));
+            return Reading::Waits(boxed(|| async move { volume.read(offset, len).await }));
         };
         let began = self.0.counts.look();
         let waiting = match now.volume.begin_guarded_read(offset, len.into()) {
@@ -179,7 +179,7 @@ impl SharedVolume {
             }
         };
         let counts = self.0.counts.clone();
-        Reading::Waits(Box::pin(async move {
+        Reading::Waits(boxed(|| async move {
             let read = now.volume.guard(now.volume.finish_read(waiting)).await?;
             if let Some(began) = began {
                 counts.read(len.into(), false, world::now().since(began));

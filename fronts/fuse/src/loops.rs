@@ -29,7 +29,7 @@ use std::thread::Thread;
 use std::time::Duration;
 use world::stages::{Course, Stage};
 use world::sync::{Event, Semaphore};
-use world::{Domain, Instant, Pending, Visitor};
+use world::{Domain, Instant, Pending, Visitor, boxed};
 
 /// Requests of one mount that are under way, each with a mebibyte at most.
 pub(crate) const AT_ONCE: usize = 256;
@@ -86,9 +86,8 @@ impl Loops {
     }
 
     /// From any thread that is no loop: waits while too much is under way. What waits here is told to `course`.
-    pub fn run(&self, sort: Sort, course: Option<&Course>, work: impl Future<Output = ()> + Send + 'static) {
-        // It is some kilobytes, which each future around it would hold twice, and copy.
-        let work: Pending<()> = Box::pin(work);
+    /// The work is some kilobytes, which each future around it would hold twice, and copy: it comes in its box.
+    pub fn run(&self, sort: Sort, course: Option<&Course>, work: Pending<()>) {
         let permits = match sort {
             Sort::Request => &self.permits.under_way,
             Sort::Forget => &self.permits.forgotten,
@@ -109,7 +108,7 @@ impl Loops {
         let core = self.next.load(Ordering::Relaxed) % self.visitor.cores();
         let work: Pending<()> = match self.domain.clone() {
             // The domain is told, and the reply says that it was not done.
-            Some(domain) => Box::pin(async move { drop(world::within(domain, work).await) }),
+            Some(domain) => boxed(|| async move { drop(world::within(domain, work).await) }),
             None => work,
         };
         let Some(waiting) = self.visitor.attempt(core, work) else { return };
@@ -117,7 +116,7 @@ impl Loops {
         let front = course.map(|course| self.visitor.visit(|| course.open(Stage::Front)));
         self.visitor.spawn_on(
             core,
-            Box::pin(async move {
+            boxed(|| async move {
                 drop(front);
                 waiting.await;
                 drop(permit);
@@ -189,6 +188,10 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicU64;
 
+    fn run(loops: &Loops, sort: Sort, work: impl Future<Output = ()> + Send + 'static) {
+        loops.run(sort, None, Box::pin(work));
+    }
+
     /// One that panics costs itself alone; one that waits goes on as a task, woken by whatever it began to wait for when
     /// it was tried.
     #[test]
@@ -201,7 +204,7 @@ mod tests {
             let sender = aside(move || {
                 for i in 0..300 {
                     let (sum, gate) = (sum.clone(), gate.clone());
-                    loops.run(Sort::Request, None, async move {
+                    run(&loops, Sort::Request, async move {
                         match i {
                             150 => panic!("one request of many"),
                             299 => gate.set(),
@@ -232,7 +235,7 @@ mod tests {
             let sender = aside(move || {
                 for i in 0..=AT_ONCE {
                     let (go, held) = (go.clone(), held.clone());
-                    loops.run(Sort::Request, None, async move {
+                    run(&loops, Sort::Request, async move {
                         if i < AT_ONCE {
                             go.wait().await;
                         }
@@ -264,16 +267,16 @@ mod tests {
             let sender = aside(move || {
                 for _ in 0..AT_ONCE {
                     let gate = gate.clone();
-                    loops.run(Sort::Request, None, async move { gate.wait().await });
+                    run(&loops, Sort::Request, async move { gate.wait().await });
                 }
                 for _ in 0..2 * AT_ONCE {
                     let (gate, told) = (gate.clone(), told.clone());
-                    loops.run(Sort::Forget, None, async move {
+                    run(&loops, Sort::Forget, async move {
                         told.fetch_add(1, Ordering::Relaxed);
                         gate.wait().await;
                     });
                 }
-                loops.run(Sort::Request, None, async { panic!("there is no room for it") });
+                run(&loops, Sort::Request, async { panic!("there is no room for it") });
             });
             world::spawn(async move {
                 world::sleep(Duration::from_millis(50)).await;
@@ -298,7 +301,7 @@ mod tests {
             let (loops, serving) = start(None);
             let (here, there) = aside(move || {
                 let (tell, told) = std::sync::mpsc::channel();
-                loops.run(Sort::Request, None, async move {
+                run(&loops, Sort::Request, async move {
                     tell.send(std::thread::current().id()).expect("somebody listens")
                 });
                 (std::thread::current().id(), told.try_recv())
@@ -319,7 +322,7 @@ mod tests {
             let sender = aside(move || {
                 for i in 0..5000 {
                     let sum = sum.clone();
-                    loops.run(Sort::Request, None, async move {
+                    run(&loops, Sort::Request, async move {
                         if i % 100 == 0 {
                             world::sleep(Duration::from_millis(2)).await;
                         }

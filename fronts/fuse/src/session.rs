@@ -25,6 +25,7 @@ use rustix::io::Errno;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use world::boxed;
 use world::sync::Event;
 use zpl::{FileKind, Time};
 
@@ -104,14 +105,15 @@ impl Session {
         let served = self.served.clone();
         let sort = if event.op == Op::Forget { Sort::Forget } else { Sort::Request };
         let Some(timing) = Timing::begin((&served.probe, &served.stages), &self.loops) else {
-            return self.loops.run(sort, None, work(served).map(drop));
+            return self.loops.run(sort, None, boxed(|| work(served).map(drop)));
         };
-        let (course, work) = (timing.course(), Box::pin(work(served.clone())));
-        self.loops.run(sort, course.as_ref(), async move {
+        let (course, work) = (timing.course(), boxed(|| work(served.clone())));
+        let told = boxed(|| async move {
             let file = served.called(event.object);
             let event = probe::Event { file: file.as_ref(), ..event };
             timing.tell((&served.probe, &served.stages), event, work).await;
         });
+        self.loops.run(sort, course.as_ref(), told);
     }
 
     /// Answers a request, or sees to it that it will be.

@@ -122,9 +122,8 @@ mod tests {
         let course = timing.course().expect("stages are open");
         begun(course.clone());
         let told = told.clone();
-        loops.run(Sort::Request, Some(&course), async move {
-            timing.tell((&told.0, &told.1), Event::default(), work).await;
-        });
+        let work = async move { timing.tell((&told.0, &told.1), Event::default(), work).await };
+        loops.run(Sort::Request, Some(&course), Box::pin(work));
     }
 
     /// Waits until it is told that this request has waited at the front for `LONG`; whether it was.
@@ -167,7 +166,7 @@ mod tests {
             let session = world::spawn(aside(move || {
                 for _ in 0..AT_ONCE {
                     let gate = gate.clone();
-                    told.2.run(Sort::Request, None, async move { gate.wait().await });
+                    told.2.run(Sort::Request, None, Box::pin(async move { gate.wait().await }));
                 }
                 ask(&told, |course| begun.send(course).unwrap(), async {});
             }));

@@ -27,7 +27,7 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
-use world::{Buf, Pending};
+use world::{Buf, Pending, boxed};
 
 /// See the module. Dropping it ends the way: what it held in the old way of reserving is free.
 #[derive(Debug)]
@@ -141,13 +141,13 @@ impl Path {
     pub fn abort_all(&self) -> Pending<()> {
         let ItlNexus { device, it_nexus, .. } = &*self.0;
         let (device, it_nexus) = (device.clone(), it_nexus.clone());
-        Box::pin(async move { device.abort_where(|p| p.id == it_nexus.id, it_nexus.id).await })
+        boxed(|| async move { device.abort_where(|p| p.id == it_nexus.id, it_nexus.id).await })
     }
 
     /// Resets the unit, for everybody.
     pub fn reset(&self) -> Pending<()> {
         let (device, id) = (self.0.device.clone(), self.0.it_nexus.id);
-        Box::pin(async move { device.reset(id).await })
+        boxed(|| async move { device.reset(id).await })
     }
 }
 
@@ -311,12 +311,12 @@ impl ItlNexus {
         }
         let work: Pending<Answer> = match command {
             _ if let Some(reading) = reading => {
-                Box::pin(async move { reading.await.map_err(media::failed(false)) })
+                boxed(|| async move { reading.await.map_err(media::failed(false)) })
             }
             Command::PersistentOut { .. } => {
                 let (device, path) = (self.device.clone(), self.it_nexus.clone());
                 let (list, own) = (media::flatten(&data), mark.clone());
-                Box::pin(async move { device.change_reservations(command, list, path, own).await })
+                boxed(|| async move { device.change_reservations(command, list, path, own).await })
             }
             _ if copy::may_take_long(&command) => {
                 copy::start(self, command, media::flatten(&data), stop.unwrap_or_default())
