@@ -66,6 +66,25 @@ impl Node {
                 self.check_flags(&file.attributes, flags::APPENDONLY, "change")?;
             }
         }
+        let mut posix_list = None;
+        if let Some(permissions) = changes.permissions {
+            let mode = file.word(Attr::Mode)? & !0o7777 | u64::from(permissions & 0o7777);
+            posix_list = self.hidden_posix_list(&file, mode).await?;
+        }
+        let is_given = changes.uid.is_some() || changes.gid.is_some() || changes.project.is_some();
+        if posix_list.is_some() && is_given {
+            // All that is hidden is given as well, and the list is one of these.
+            drop(file);
+            let given = Changes {
+                uid: changes.uid,
+                gid: changes.gid,
+                project: changes.project,
+                ..Changes::default()
+            };
+            let others = Changes { uid: None, gid: None, project: None, ..*changes };
+            Box::pin(self.change(&given)).await?;
+            return Box::pin(self.change(&others)).await;
+        }
         self.change_owner(&mut file, changes).await?;
         let mode = file.word(Attr::Mode)?;
         if let Some(permissions) = changes.permissions {
@@ -87,10 +106,14 @@ impl Node {
             self.forget_atime();
         }
         file.touch(false)?;
-        let is_given = changes.uid.is_some() || changes.gid.is_some() || changes.project.is_some();
         let hidden = if is_given { self.hidden_nodes().await? } else { Vec::new() };
         let hidden = file.given_with(&hidden).await?;
-        let tx = fs.begin(COST + hidden.len() as u64 * COST_OF_HIDDEN).await?;
+        let cost_of_list = posix_list.as_ref().map_or(0, |_| 3 * COST);
+        let tx = fs.begin(COST + hidden.len() as u64 * COST_OF_HIDDEN + cost_of_list).await?;
+        let steps = match &posix_list {
+            Some(list) => self.put_hidden_posix_list(&tx, &mut file, list).await?,
+            None => Vec::new(),
+        };
         file.store(&tx).await?;
         for one in &hidden {
             one.store(&tx).await?;
@@ -105,6 +128,9 @@ impl Node {
                 tx.log(Record::SetAttr(record_of(self.id().object, &changes)));
                 if is_set {
                     self.log_posix_list(&tx, &file)?;
+                }
+                if !steps.is_empty() {
+                    self.log_hidden_posix_list(&tx, &file, steps)?;
                 }
                 // What is made in it may follow it.
                 if self.is_directory() {

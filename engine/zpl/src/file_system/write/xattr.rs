@@ -55,7 +55,7 @@ struct Told<'a> {
 }
 
 /// A change among the files of the hidden directory.
-enum Step<'a> {
+pub(super) enum Step<'a> {
     /// The hidden directory, under no name, or a file in it.
     Made {
         above: ObjectId,
@@ -75,10 +75,16 @@ enum Step<'a> {
 }
 
 /// What the hidden directory has, looked up before anything changes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Hidden {
     directory: Option<Node>,
     file: Option<Node>,
+}
+
+/// A POSIX list that lies in the hidden directory, as it is to be.
+pub(super) struct HiddenPosixList {
+    hidden: Hidden,
+    value: Vec<u8>,
 }
 
 impl Node {
@@ -367,6 +373,46 @@ impl Node {
         }
         let list = PosixAcl::decode(value).map_err(|e| self.place(e))?;
         Ok(Some(list).filter(|_| name == posix_acl::ACCESS))
+    }
+
+    /// What the POSIX list becomes with `mode`, where it lies in the hidden directory. In a replay that is a record of its
+    /// own.
+    pub(super) async fn hidden_posix_list(
+        &self,
+        file: &Loaded<'_>,
+        mode: u64,
+    ) -> Result<Option<HiddenPosixList>> {
+        let fs = self.file_system();
+        let is_listed = self.listed(file)?.has(&String::from_utf8_lossy(posix_acl::ACCESS));
+        if fs.settings().acl_type != AclType::Posix || is_listed || fs.writer()?.replaying_in().is_some() {
+            return Ok(None);
+        }
+        let hidden = self.hidden(posix_acl::ACCESS).await?;
+        if hidden.file.is_none() {
+            return Ok(None);
+        }
+        let Some(value) = self.xattr(posix_acl::ACCESS).await? else { return Ok(None) };
+        let mut list = PosixAcl::decode(&value).map_err(|e| self.place(e))?;
+        list.set_mode(mode);
+        Ok(Some(HiddenPosixList { hidden, value: list.encode() }))
+    }
+
+    pub(super) async fn put_hidden_posix_list<'a>(
+        &self,
+        tx: &Tx,
+        file: &mut Loaded<'_>,
+        HiddenPosixList { hidden, value }: &'a HiddenPosixList,
+    ) -> Result<Vec<Step<'a>>> {
+        self.put_hidden(tx, file, hidden.clone(), posix_acl::ACCESS, value).await
+    }
+
+    pub(super) fn log_hidden_posix_list(
+        &self,
+        tx: &Change,
+        file: &Loaded<'_>,
+        steps: Vec<Step<'_>>,
+    ) -> Result<()> {
+        self.log_xattr(tx, file, Told { name: posix_acl::ACCESS, mode: None, listed: None, steps })
     }
 
     /// Answers the new mode, if it becomes another.

@@ -1,7 +1,7 @@
 //! Modes, lists, privileges and times as operations leave them.
 
 use super::*;
-use crate::{Ace, AclInherit, AclMode, AclType, Atime, Credentials, Who, rights};
+use crate::{Ace, AclInherit, AclMode, AclType, Atime, Credentials, Who, Xattrs, rights};
 
 #[test]
 fn lists_are_kept_inherited_and_follow_the_mode() {
@@ -81,6 +81,40 @@ fn posix_lists_are_the_mode_and_are_given_to_what_is_made_below() {
         assert_eq!(plain.stat().await.unwrap().permissions, 0o600);
         fs.set_settings(Settings::default()).unwrap();
         assert_eq!(why(file.set_xattr(ACCESS, &list).await), Some(Refusal::SwitchedOff));
+    });
+}
+
+/// A mode that was set after it left such a list as it was: others kept what the mode denied them.
+#[test]
+fn a_posix_list_in_the_hidden_directory_follows_the_mode_too() {
+    let settings = Settings { acl_type: AclType::Posix, xattr: Xattrs::Directory, ..Settings::default() };
+    with_settings(NewFileSystem::default(), settings, move |fs| async move {
+        const ACCESS: &[u8] = b"system.posix_acl_access";
+        let none = u32::MAX;
+        let list = |mask, other| {
+            posix(&[(1, 6, none), (2, 6, 1000), (4, 6, none), (16, mask, none), (32, other, none)])
+        };
+        let root = fs.root().await.unwrap();
+        let file = root.create(b"f", &NewFile::new(FileKind::Regular, 0o664)).await.unwrap();
+        file.set_xattr(ACCESS, &list(6, 4)).await.unwrap();
+        file.set_xattr(b"user.other", b"stays").await.unwrap();
+        let change = |permissions, uid| Changes { permissions: Some(permissions), uid, ..Changes::default() };
+        file.change(&change(0o640, None)).await.unwrap();
+        assert_eq!(file.xattr(ACCESS).await.unwrap(), Some(list(4, 0)));
+        let user = |uid| Credentials { uid, gid: uid, groups: &[] };
+        file.access(&user(1000), rights::READ_DATA).await.unwrap();
+        assert_eq!(why(file.access(&user(1000), rights::WRITE_DATA).await), Some(Refusal::Denied));
+        assert_eq!(why(file.access(&user(1001), rights::READ_DATA).await), Some(Refusal::Denied));
+        // The owner with it: the list is given to him as all that is hidden.
+        file.change(&change(0o660, Some(7))).await.unwrap();
+        assert_eq!(file.xattr(ACCESS).await.unwrap(), Some(list(6, 0)));
+        let stat = file.stat().await.unwrap();
+        assert_eq!((stat.uid, stat.permissions), (7, 0o660));
+        assert_eq!(file.xattr(b"user.other").await.unwrap().as_deref(), Some(&b"stays"[..]));
+        // With a list among the attributes that is full, new ones go there as well.
+        fs.set_settings(Settings { xattr: Xattrs::Attribute, ..settings }).unwrap();
+        file.change(&change(0o600, None)).await.unwrap();
+        assert_eq!(file.xattr(ACCESS).await.unwrap(), Some(list(0, 0)));
     });
 }
 
