@@ -179,7 +179,7 @@ impl<'a> Login<'a> {
     }
 
     fn negotiate(&mut self, pairs: &Pairs, said: &mut Pairs) -> Result<(), Failure> {
-        for (key, value) in &pairs.0 {
+        for (key, value) in Params::in_order(&pairs.0) {
             if matches!(key.as_str(), "InitiatorName" | "TargetName" | "SessionType") {
                 continue;
             }
@@ -225,7 +225,7 @@ impl<'a> Login<'a> {
         if pairs.get("CHAP_N").is_some() || pairs.get("CHAP_R").is_some() {
             self.verify(pairs, said)?;
         }
-        for (key, value) in &pairs.0 {
+        for (key, value) in Params::in_order(&pairs.0) {
             // A client may already say what belongs to the next stage.
             let known = key.starts_with("CHAP_")
                 || matches!(

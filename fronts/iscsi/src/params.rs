@@ -57,6 +57,13 @@ const YES: &str = "Yes";
 const NO: &str = "No";
 
 impl Params {
+    /// In the order in which they are negotiated: what is said first may be no more than a burst, of which the same text
+    /// may say more further on.
+    pub fn in_order(pairs: &[(String, String)]) -> impl Iterator<Item = &(String, String)> {
+        let is_burst = |(key, _): &&(String, String)| key == "MaxBurstLength";
+        pairs.iter().filter(is_burst).chain(pairs.iter().filter(move |pair| !is_burst(pair)))
+    }
+
     /// Keys that may be negotiated in this phase; those of names and authentication are not here.
     pub fn negotiate(&mut self, key: &str, value: &str) -> Said {
         let said = self.agree(key, value);
@@ -79,7 +86,7 @@ impl Params {
             "InitialR2T" => either(value, false, &mut self.initial_r2t),
             "ImmediateData" => both(value, true, &mut self.immediate_data),
             "MaxBurstLength" => least(value, MAX_BURST, &mut self.max_burst),
-            "FirstBurstLength" => least(value, MAX_FIRST_BURST, &mut self.first_burst),
+            "FirstBurstLength" => least(value, MAX_FIRST_BURST.min(self.max_burst), &mut self.first_burst),
             "MaxOutstandingR2T" => number(value, 1..=65535, |n| {
                 self.max_r2t = n.min(MAX_R2T) as usize;
                 n.min(MAX_R2T)
@@ -195,6 +202,18 @@ mod tests {
         assert_eq!((params.max_send, params.first_burst, params.initial_r2t), (262144, 32768, false));
         params.negotiate("MaxBurstLength", "4096");
         assert_eq!(params.first_burst, 4096, "what comes first is a part of a burst");
+    }
+
+    /// It was told 65536, and held to 16384.
+    #[test]
+    fn what_comes_first_is_answered_as_it_is_held_to() {
+        let pair = |key: &str, value: &str| (key.to_string(), value.to_string());
+        let said = [pair("FirstBurstLength", "65536"), pair("MaxBurstLength", "16384")];
+        let mut params = Params::default();
+        let answers: Vec<Said> =
+            Params::in_order(&said).map(|(key, value)| params.negotiate(key, value)).collect();
+        assert_eq!(answers, [Said::Value("16384".into()), Said::Value("16384".into())]);
+        assert_eq!((params.first_burst, params.max_burst), (16384, 16384));
     }
 
     #[test]
