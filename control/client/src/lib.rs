@@ -47,12 +47,17 @@ impl Client {
         self.exchange(&ping).is_ok()
     }
 
-    /// Waits until the daemon has ended: then it lets go of the connection.
-    pub fn wait_for_end(mut self) -> io::Result<()> {
-        let mut line = String::new();
-        match self.stream.read_line(&mut line) {
-            Err(e) if e.kind() != io::ErrorKind::ConnectionReset => Err(e),
-            _ => Ok(()),
+    /// Waits until the daemon has ended: then it lets go of the connection. What went wrong at the end it says before.
+    pub fn wait_for_end(mut self) -> io::Result<Result<()>> {
+        let mut ended = Ok(());
+        loop {
+            let mut line = String::new();
+            match self.stream.read_line(&mut line) {
+                Ok(0) => return Ok(ended),
+                Ok(_) => ended = serde_json::from_str::<Result<Reply>>(&line)?.map(drop),
+                Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Ok(ended),
+                Err(e) => return Err(e),
+            }
         }
     }
 
@@ -97,8 +102,12 @@ mod tests {
         let daemon = std::thread::spawn(move || {
             let (stream, _) = listener.accept().unwrap();
             let mut stream = BufReader::new(stream);
-            for reply in [r#"{"Ok":"done"}"#, r#"{"Err":{"kind":"busy","message":"no"}}"#] {
+            for reply in [r#"{"Ok":"done"}"#, r#"{"Err":{"kind":"busy","message":"no"}}"#, ""] {
                 let mut line = String::new();
+                if reply.is_empty() {
+                    let said = r#"{"Err":{"kind":"io","message":"cannot close 'tank'"}}"#;
+                    return stream.get_mut().write_all(format!("{said}\n").as_bytes()).unwrap();
+                }
                 stream.read_line(&mut line).unwrap();
                 assert_eq!(serde_json::from_str::<Call>(&line).unwrap(), ping());
                 stream.get_mut().write_all(format!("{reply}\n").as_bytes()).unwrap();
@@ -107,10 +116,8 @@ mod tests {
         let mut client = Client::connect(&path).unwrap().unwrap();
         assert_eq!(client.call(ping()), Ok(Reply::Done));
         assert_eq!(client.call(ping()), Err(ApiError::new(ErrorKind::Busy, "no")));
-        assert!(!client.is_answered());
-        let gone = client.call(ping()).unwrap_err();
-        assert!(gone.message.starts_with("cannot talk to the daemon"), "{gone}");
-        client.wait_for_end().unwrap();
+        let ended = client.wait_for_end().unwrap();
+        assert_eq!(ended, Err(ApiError::new(ErrorKind::Io, "cannot close 'tank'")));
         daemon.join().unwrap();
         assert!(Client::connect(&path).unwrap().is_none(), "whoever listened is gone");
         std::fs::remove_file(&path).unwrap();

@@ -240,5 +240,7 @@ fn down(home: &Home) -> Result<(), Failure> {
     };
     let call = |request| api::Call { command: String::new(), uid: 0, request };
     api::Caller::call(&mut daemon, call(api::Request::Shutdown))?;
-    daemon.wait_for_end().map_err(|e| Failure::Failed(format!("cannot wait for the daemon to end: {e}")))
+    let ended = daemon.wait_for_end();
+    ended.map_err(|e| Failure::Failed(format!("cannot wait for the daemon to end: {e}")))??;
+    Ok(())
 }

@@ -95,9 +95,9 @@ async fn serve(
     appliance.begin_journal();
     world::spawn(linux::keep_house());
     world::spawn(appliance.clone().follow_memory());
-    let ending = Arc::new(Event::new());
+    let (ending, end) = (Arc::new(Event::new()), Arc::new(socket::End::default()));
     let serving = async {
-        let outcome = serve_with(&appliance, &home, &places, (identity, first), &ending).await;
+        let outcome = serve_with(&appliance, &home, &places, (identity, first), (&ending, &end)).await;
         ending.set();
         // Whatever went wrong, what is open is closed.
         let closed = appliance.stop().await.map_err(|e| e.message);
@@ -108,12 +108,17 @@ async fn serve(
         world::sleep(END).await;
     };
     match select(pin!(serving), pin!(late)).await {
-        Either::Left((outcome, _)) => outcome,
+        Either::Left((outcome, _)) => {
+            end.tell(&outcome).await;
+            outcome
+        }
         Either::Right(_) => {
-            report::complain(&format!(
+            let why = format!(
                 "not all pools could be closed within {} seconds: a device does not answer. What was flushed is in their logs",
                 END.as_secs()
-            ));
+            );
+            report::complain(&why);
+            end.tell(&Err(why)).await;
             // The threads that wait for the device would keep the program.
             std::process::exit(1)
         }
@@ -125,7 +130,7 @@ async fn serve_with(
     home: &Home,
     Places { listen, offered, portals, web }: &Places,
     (identity, first): (Option<Identity>, Option<up::First>),
-    ending: &Event,
+    (ending, end): (&Event, &Arc<socket::End>),
 ) -> Result<(), String> {
     let is_up = first.is_some();
     if let Some(first) = first {
@@ -147,7 +152,7 @@ async fn serve_with(
         let warnings = appliance.open_doors(front, doors).await.map_err(|e| e.to_string())?;
         warnings.iter().for_each(|line| report::complain(line));
     }
-    socket::listen(appliance, &home.socket()).map_err(|e| e.to_string())?;
+    socket::listen(appliance, &home.socket(), end).map_err(|e| e.to_string())?;
     appliance.begin_analytics().await;
     let api = web::start(appliance, home, web, is_up)?;
     appliance.set_api(api.addresses.clone());

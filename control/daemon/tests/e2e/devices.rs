@@ -473,6 +473,8 @@ fn host_full() {
     assert!(!output.status.success() && heard.contains("Input/output error"), "{heard}");
     suspended("room to grow");
     is_back();
+    let said = home.fails("down", 1);
+    assert!(said.contains("cannot close 'tank'") && said.contains("out of space"), "{said}");
     daemon.end_somehow();
     // There is still no room: no message advises to destroy a pool that is whole.
     let (daemon, _) = home.start("serve --listen 127.0.0.1:0 --arc-max 64M");
