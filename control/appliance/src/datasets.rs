@@ -115,6 +115,8 @@ impl Appliance {
         }
         let _closed = self.withdraw(pool, &plan.all(), doomed.force, &format!("destroy '{name}'")).await?;
         let plan = pool.destroy_datasets(spec).await.map_err(|e| failed(&e))?;
+        // With clients that could not be ended it has gone all the same.
+        plan.names.iter().for_each(|name| self.0.volumes.forget(name));
         self.forget_schedules(&plan.names);
         self.record(pool, by).await.map_err(|e| failed(&e))?;
         Ok(Reply::Destroyed { names: plan.names, reclaimed })
@@ -128,23 +130,19 @@ impl Appliance {
         names: &[String],
         force: bool,
         doing: &str,
-    ) -> Result<ClosedToOpeners> {
+    ) -> Result<ClosedToClients> {
         if !force {
             self.end_users_of(names, false, doing).await?;
         }
         // What is refused is mounted again, which what is closed could not be.
         self.unmount_going(names, force).await?;
-        let closed = {
-            let _reading = pool.reading().await;
-            let closed = pool.dsl().close_to_openers(names).await;
-            closed.map_err(|e| cannot(About::Dataset, doing, &e))?
-        };
+        let closed = self.close(pool, names, doing).await?;
         if force {
             self.end_users_of(names, true, doing).await?;
         }
         self.forget_snapshots(names).await;
         let given_up = async {
-            while pool.dsl().has_open_snapshot(&closed) {
+            while closed.openers().is_some_and(|closed| pool.dsl().has_open_snapshot(closed)) {
                 world::sleep(LOOK).await;
                 // A request that was under way may have entered it again.
                 self.forget_snapshots(names).await;
@@ -152,6 +150,52 @@ impl Appliance {
         };
         world::timeout(PATIENCE, given_up).await;
         Ok(closed)
+    }
+
+    async fn close(&self, pool: &Pool, names: &[String], doing: &str) -> Result<ClosedToClients> {
+        let _reading = pool.reading().await;
+        let closed = pool.dsl().close_to_openers(names).await;
+        let openers = closed.map_err(|e| cannot(About::Dataset, doing, &e))?;
+        let volumes = self.0.volumes.close(names);
+        Ok(ClosedToClients { appliance: self.clone(), closed: Some((Some(openers), volumes)) })
+    }
+
+    /// Closes these to what opens them by name, until what comes back is dropped, and makes sure that no client uses their
+    /// volumes: with one that came in meanwhile the volume would stay under a name that is another's soon. Nothing of them
+    /// may be mounted. Without force it is refused while a client uses one.
+    pub(crate) async fn close_to_clients(
+        &self,
+        pool: &Pool,
+        names: &[String],
+        force: bool,
+        doing: &str,
+    ) -> Result<ClosedToClients> {
+        if !force {
+            // Where that is so, no client is turned away.
+            self.end_users_of(names, false, doing).await?;
+        }
+        let closed = self.close(pool, names, doing).await?;
+        self.end_users_of(names, force, doing).await?;
+        let volumes = &self.0.volumes;
+        let left: Vec<String> = names.iter().filter(|name| volumes.get(name).is_some()).cloned().collect();
+        self.check_ended(&left, &format!("cannot {doing}: dataset is busy")).await?;
+        Ok(closed)
+    }
+
+    /// As [`Appliance::close_to_clients`], of all volumes of a pool; who has them stays.
+    pub(crate) fn close_pool_to_clients(&self, pool: &str) -> ClosedToClients {
+        let volumes = self.0.volumes.close(&[pool.to_string()]);
+        ClosedToClients { appliance: self.clone(), closed: Some((None, volumes)) }
+    }
+
+    /// Refuses while clients that were ended use these volumes.
+    pub(crate) async fn check_ended(&self, left: &[String], refusal: &str) -> Result<()> {
+        if left.is_empty() {
+            return Ok(());
+        }
+        let users = self.with_users(left).await;
+        let message = format!("{refusal}: clients that were ended still use {users}; try again");
+        Err(ApiError::new(ErrorKind::Busy, message))
     }
 
     /// Unmounts what goes, and ends its files.
@@ -232,15 +276,34 @@ impl Appliance {
             _ => to.to_string(),
         };
         let is_forced = force == Some(true);
-        self.free_datasets(from, is_forced, &doing).await.map_err(|e| match force {
+        let said = |e: ApiError| match force {
             Some(_) => e,
             None => ApiError::new(e.kind, e.message.trim_end_matches(END_THEM)),
-        })?;
+        };
+        if !is_forced {
+            self.free_datasets(from, false, &doing).await.map_err(said)?;
+        }
         if parents {
             make_parents(pool, &to, false).await.map_err(|e| failed(&e))?;
         }
         let mounted = self.unmount_for_now(from, is_forced).await?;
-        let (old, new) = (from.to_string(), to.clone());
+        let renamed = self.rename_unmounted(pool, from, &to, is_forced).await;
+        let now = if renamed.is_ok() { to.as_str() } else { from };
+        self.mount_renamed(from, now, mounted).await;
+        renamed.map_err(said)?;
+        self.record(pool, by).await.map_err(|e| failed(&e))?;
+        Ok(Reply::Done)
+    }
+
+    async fn rename_unmounted(&self, pool: &Pool, from: &str, to: &str, force: bool) -> Result<()> {
+        let doing = format!("rename '{from}'");
+        let failed = |e: Error| cannot(About::Dataset, &doing, &e);
+        let names = {
+            let _reading = pool.reading().await;
+            with_all_below(pool, from).await.map_err(failed)?
+        };
+        let _closed = self.close_to_clients(pool, &names, force, &doing).await?;
+        let (old, new) = (from.to_string(), to.to_string());
         let renamed = pool.change("rename dataset", move |pool, tx| async move {
             let dsl = pool.dsl();
             if !old.contains('@') {
@@ -254,13 +317,41 @@ impl Appliance {
             }
             dsl.rename(&tx, &old, &new).await
         });
-        let renamed = renamed.await;
-        let now = if renamed.is_ok() { to.as_str() } else { from };
-        self.mount_renamed(from, now, mounted).await;
-        renamed.map_err(|e| failed(&e))?;
-        self.record(pool, by).await.map_err(|e| failed(&e))?;
-        Ok(Reply::Done)
+        renamed.await.map_err(failed)
     }
+}
+
+/// Datasets that cannot be opened by name until this is dropped: see [`Appliance::close_to_clients`].
+pub(crate) struct ClosedToClients {
+    appliance: Appliance,
+    /// Taken when it is dropped.
+    closed: Option<(Option<ClosedToOpeners>, disk::NamesClosed)>,
+}
+
+impl ClosedToClients {
+    fn openers(&self) -> Option<&ClosedToOpeners> {
+        self.closed.as_ref()?.0.as_ref()
+    }
+}
+
+impl Drop for ClosedToClients {
+    fn drop(&mut self) {
+        drop(self.closed.take());
+        // Initiators look again for what they were refused meanwhile.
+        self.appliance.san_changed();
+    }
+}
+
+/// A dataset, what is below it and the snapshots of all; or a snapshot.
+async fn with_all_below(pool: &Pool, name: &str) -> units::Result<Vec<String>> {
+    if name.contains('@') {
+        return Ok(vec![name.into()]);
+    }
+    let mut all = pool.dsl().descendants(name).await?;
+    for dataset in all.clone() {
+        all.extend(pool.dsl().snapshots(&dataset).await?.into_iter().map(|(snapshot, _)| snapshot));
+    }
+    Ok(all)
 }
 
 /// What a volume came to have.
@@ -495,4 +586,86 @@ async fn reclaimed(pool: &Pool, names: &[String]) -> units::Result<u64> {
         sum += pool.dsl().find(name).await?.phys.unique;
     }
     Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedules::tests::{Lab, START, make};
+    use std::sync::Arc;
+    use world::Buf;
+    use world::sync::Event;
+
+    const NAMES: [&str; 2] = ["tank/x", "tank/y"];
+
+    /// Comes and goes, as a program that connects again whenever it is hung up on. Each time it reads what it has, and looks
+    /// whose name that is; how often.
+    async fn client(appliance: Appliance, marks: BTreeMap<units::ObjectId, u8>, over: Arc<Event>) -> u32 {
+        let pool = appliance.pool("tank", Access::Look).await.unwrap().pool;
+        let mut times = 0;
+        while !over.is_set() {
+            let name = NAMES[(world::random_u64() % 2) as usize];
+            match appliance.use_volume(name).await {
+                Ok((volume, held)) => {
+                    // Nothing is renamed meanwhile.
+                    world::sleep(Duration::from_micros(world::random_u64() % 3000)).await;
+                    let read = volume.read(0, 1).await.unwrap();
+                    let is = pool.dsl().find(name).await.unwrap().id;
+                    let mark = match &read[0] {
+                        scsi::Piece::Data(data) => data[0],
+                        scsi::Piece::Hole(_) => 0,
+                    };
+                    assert_eq!(Some(&mark), marks.get(&is), "{name}");
+                    times += 1;
+                    drop((volume, held));
+                }
+                Err(e) => assert!(matches!(e.kind(), Kind::Busy | Kind::NotFound), "{e}"),
+            }
+            world::sleep(Duration::from_micros(world::random_u64() % 3000)).await;
+        }
+        times
+    }
+
+    /// Two volumes change their names, by force or not, while clients come in: one that came in between the look for clients
+    /// and the rename kept its volume under the old name, and whatever came to that name next was served from it.
+    #[test]
+    fn clients_have_what_has_the_name_whatever_is_renamed_meanwhile() {
+        let lab = Lab::new("renamed");
+        lab.run(START, |appliance| async move {
+            make(&appliance).await;
+            let by = By { command: "test".into(), uid: 0 };
+            let pool = appliance.pool("tank", Access::Look).await.unwrap().pool;
+            let mut marks = BTreeMap::new();
+            for (name, mark) in NAMES.into_iter().zip(1u8..) {
+                let content = Content::Volume { size: 1 << 20, block_size: 16 << 10 };
+                pool.create_dataset(name, content, Vec::new()).await.unwrap();
+                let (volume, _held) = appliance.use_volume(name).await.unwrap();
+                volume.write_parts(0, vec![Buf::copy_from(&[mark; 512])], true).await.unwrap();
+                marks.insert(pool.dsl().find(name).await.unwrap().id, mark);
+            }
+            let over = Arc::new(Event::new());
+            let begin = |_| world::spawn(client(appliance.clone(), marks.clone(), over.clone()));
+            let clients: Vec<_> = (0..4).map(begin).collect();
+            let (mut done, mut refused) = (0, 0);
+            for round in 0..40 {
+                let swap = [(NAMES[0], "tank/z"), (NAMES[1], NAMES[0]), ("tank/z", NAMES[1])];
+                for (from, to) in swap {
+                    loop {
+                        match appliance.rename_dataset(from, to, false, Some(round % 2 == 0), &by).await {
+                            Ok(_) => break done += 1,
+                            Err(e) => assert_eq!(e.kind, ErrorKind::Busy, "{}", e.message),
+                        }
+                        refused += 1;
+                        assert!(refused < 1000, "no rename is done");
+                    }
+                    world::sleep(Duration::from_micros(world::random_u64() % 20_000)).await;
+                }
+            }
+            over.set();
+            for client in clients {
+                assert!(client.await > 20, "it came in often");
+            }
+            assert_eq!(done, 120);
+        });
+    }
 }

@@ -15,6 +15,8 @@
 //! That alone would starve a destroy of what is opened again and again. So what is to go is closed to openers first, and
 //! those that have it open are waited for.
 //!
+//! What gets another name is closed as well: what came in under the old one would be taken for what has that name next.
+//!
 //! Of a head dataset handles may be left: it has a log, and what replaces it may still be told of them. They are ended
 //! ([`dmu::ObjSet::end`]), and read and change nothing from then on.
 
@@ -48,9 +50,8 @@ impl Dsl {
 
     pub(crate) fn check_open_to_openers(&self, found: &Found) -> Result<()> {
         match self.closed.has(found.id) {
-            true => {
-                Err(Error::new(Kind::Busy, format!("open '{}'", found.name)).because("it is being destroyed"))
-            }
+            true => Err(Error::new(Kind::Busy, format!("open '{}'", found.name))
+                .because("it is being destroyed, renamed or rolled back")),
             false => Ok(()),
         }
     }

@@ -26,4 +26,4 @@ pub use counted::Counted;
 pub use lun::Lun;
 pub use nbd_volume::NbdVolume;
 pub use shared::{Closed, InService, Mirror, SharedVolume};
-pub use volumes::{Held, Volumes, is_below};
+pub use volumes::{Held, NamesClosed, Volumes, is_below};

@@ -1,15 +1,20 @@
 //! Volumes that clients use. All clients of a volume share one, since its writers take turns in it.
+//!
+//! A name that is about to be another volume's, or of none, is closed first ([`Volumes::close`]): from then on no client is
+//! let in under it, and a volume that was opened before, and comes later, is not taken for what has the name by then. One
+//! that goes with clients that could not be ended is forgotten ([`Volumes::forget`]): what has its name next is another.
 
 use crate::counted::{Counted, Counts};
 use crate::shared::SharedVolume;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::{Error, Kind, Result};
 
 /// By the names of their datasets.
 #[derive(Debug, Default)]
 pub struct Volumes {
-    used: Mutex<BTreeMap<String, Used>>,
+    state: Mutex<State>,
     /// What was asked of those that no client has at present.
     past: Mutex<BTreeMap<String, Arc<Counts>>>,
 }
@@ -17,16 +22,29 @@ pub struct Volumes {
 /// Of so many volumes without clients it is remembered what was asked of them.
 const PAST_MAX: usize = 4096;
 
+#[derive(Debug, Default)]
+struct State {
+    used: BTreeMap<String, Used>,
+    /// How many hold each name closed, with all below it.
+    closed: BTreeMap<String, usize>,
+    /// How often names were closed.
+    closings: u64,
+    /// Of the volume that was last put among the used ones.
+    last_number: u64,
+}
+
 #[derive(Debug)]
 struct Used {
+    /// Others may have had the name.
+    number: u64,
     volume: SharedVolume,
     users: usize,
 }
 
 impl Volumes {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Used>> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         // An entry is whole at any time.
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn past(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Counts>>> {
@@ -36,33 +54,68 @@ impl Volumes {
 
     /// What clients asked of a volume lately.
     pub fn counted(&self, name: &str) -> Option<Counted> {
-        let used = self.lock().get(name).map(|used| used.volume.counts().clone());
+        let used = self.lock().used.get(name).map(|used| used.volume.counts().clone());
         used.or_else(|| self.past().get(name).cloned()).map(|counts| counts.told(world::now()))
     }
 
     /// The volume, if it is in use.
     pub fn get(&self, name: &str) -> Option<SharedVolume> {
-        self.lock().get(name).map(|used| used.volume.clone())
+        self.lock().used.get(name).map(|used| used.volume.clone())
+    }
+
+    /// To be asked before a volume is opened, for [`Volumes::hold`].
+    pub fn closings(&self) -> u64 {
+        self.lock().closings
     }
 
     /// One user more of a volume that was opened; if another client was faster, the volume that it opened is the one.
-    pub fn hold(self: &Arc<Self>, volume: SharedVolume) -> (SharedVolume, Held) {
+    /// `None` when names were closed since `closings` was asked: it is to be opened again, by its name.
+    ///
+    /// # Errors
+    /// `Busy` while its name is closed.
+    pub fn hold(
+        self: &Arc<Self>,
+        volume: SharedVolume,
+        closings: u64,
+    ) -> Result<Option<(SharedVolume, Held)>> {
         let name = volume.name().to_string();
-        let mut all = self.lock();
-        let used = all.entry(name.clone()).or_insert_with(|| {
+        let mut state = self.lock();
+        if state.closed.keys().any(|closed| is_below(&name, closed)) {
+            return Err(Error::new(Kind::Busy, format!("open volume '{name}'"))
+                .because("it is being destroyed, renamed or rolled back"));
+        }
+        if state.closings != closings {
+            return Ok(None);
+        }
+        let State { used, last_number, .. } = &mut *state;
+        let used = used.entry(name.clone()).or_insert_with(|| {
             let volume = match self.past().remove(&name) {
                 Some(counts) => volume.counting_on(&counts),
                 None => volume,
             };
-            Used { volume, users: 0 }
+            *last_number += 1;
+            Used { number: *last_number, volume, users: 0 }
         });
         used.users += 1;
-        (used.volume.clone(), Held { volumes: self.clone(), name })
+        Ok(Some((used.volume.clone(), Held { volumes: self.clone(), name, number: used.number })))
     }
 
-    fn release(&self, name: &str) {
-        let mut all = self.lock();
-        if let Some(used) = all.get_mut(name) {
+    /// Nothing more is held under these names, and below them, until what comes back is dropped; what is held stays so.
+    pub fn close(self: &Arc<Self>, names: &[String]) -> NamesClosed {
+        let mut state = self.lock();
+        state.closings += 1;
+        names.iter().for_each(|name| *state.closed.entry(name.clone()).or_default() += 1);
+        NamesClosed { volumes: self.clone(), names: names.to_vec() }
+    }
+
+    /// These names are others' from now on, or nobody's, whatever still uses what had them.
+    pub fn forget(&self, dataset: &str) {
+        self.lock().used.retain(|name, _| !is_below(name, dataset));
+    }
+
+    fn release(&self, name: &str, number: u64) {
+        let all = &mut self.lock().used;
+        if let Some(used) = all.get_mut(name).filter(|used| used.number == number) {
             used.users -= 1;
             if used.users == 0 {
                 let gone = all.remove(name);
@@ -76,7 +129,7 @@ impl Volumes {
 
     /// Which volumes at and below a dataset are used.
     pub fn used_below(&self, dataset: &str) -> Vec<String> {
-        self.lock().keys().filter(|name| is_below(name, dataset)).cloned().collect()
+        self.lock().used.keys().filter(|name| is_below(name, dataset)).cloned().collect()
     }
 }
 
@@ -84,6 +137,7 @@ impl Volumes {
 pub struct Held {
     volumes: Arc<Volumes>,
     name: String,
+    number: u64,
 }
 
 impl fmt::Debug for Held {
@@ -94,7 +148,29 @@ impl fmt::Debug for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.volumes.release(&self.name);
+        self.volumes.release(&self.name, self.number);
+    }
+}
+
+/// Names that are closed, until this is dropped: see [`Volumes::close`].
+#[must_use]
+#[derive(Debug)]
+pub struct NamesClosed {
+    volumes: Arc<Volumes>,
+    names: Vec<String>,
+}
+
+impl Drop for NamesClosed {
+    fn drop(&mut self) {
+        let closed = &mut self.volumes.lock().closed;
+        for name in &self.names {
+            if let Some(count) = closed.get_mut(name) {
+                *count -= 1;
+                if *count == 0 {
+                    closed.remove(name);
+                }
+            }
+        }
     }
 }
 

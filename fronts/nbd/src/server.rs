@@ -158,7 +158,13 @@ impl Server {
         clients.values().filter(|c| c.guest.uses(export)).for_each(flow::Client::stop);
     }
 
-    /// The same for those that came in at one door, by its address as text.
+    /// Ends them without waiting for clients that do not read what they asked for.
+    pub fn put_out(&self, export: &str) {
+        let clients = self.0.reception.clients();
+        clients.values().filter(|c| c.guest.uses(export)).for_each(flow::Client::put_out);
+    }
+
+    /// As [`Server::disconnect`], for those that came in at one door, by its address as text.
     pub fn disconnect_at(&self, export: &str, door: Option<&str>) {
         let clients = self.0.reception.clients();
         let is_there = |c: &&flow::Client<Visitor>| {

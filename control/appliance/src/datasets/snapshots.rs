@@ -101,11 +101,14 @@ impl Appliance {
         let mounted = self.unmount_for_now(dataset, force).await?;
         let is_seen = self.iscsi().is_some_and(|iscsi| iscsi.is_seen(dataset));
         let place = self.iscsi().filter(|_| is_seen).map(|iscsi| iscsi.keep_place(dataset));
-        let ready = match self.end_users_of(&ending, force, &doing).await {
-            Ok(()) => self.withdraw(pool, &going, force, &doing).await,
-            Err(e) => Err(e),
+        let ready = async {
+            if !force {
+                self.end_users_of(&ending, false, &doing).await?;
+            }
+            let shut = self.close_to_clients(pool, &[dataset.to_string()], force, &doing).await?;
+            Ok((shut, self.withdraw(pool, &going, force, &doing).await?))
         };
-        let closed = match ready {
+        let closed = match ready.await {
             Ok(closed) => closed,
             Err(e) => {
                 self.mount_renamed(dataset, dataset, mounted).await;
@@ -167,9 +170,10 @@ impl Appliance {
             let _reading = pool.reading().await;
             moving(pool, name).await.map_err(failed)?
         };
-        self.end_users_of(&moving, false, &doing).await?;
+        let shut = self.close_to_clients(pool, &moving, false, &doing).await?;
         self.let_go_of(&moving, false).await?;
         pool.promote(name).await.map_err(failed)?;
+        drop(shut);
         self.record(pool, by).await.map_err(failed)?;
         Ok(Reply::Done)
     }
@@ -188,9 +192,10 @@ impl Appliance {
             let _reading = open.pool.reading().await;
             open.pool.dsl().match_snapshots(from, true).await.map_err(failed)?
         };
-        self.end_users_of(&names, false, &doing).await?;
+        let shut = self.close_to_clients(&open.pool, &names, false, &doing).await?;
         self.let_go_of(&names, false).await?;
         open.pool.rename_snapshots(from, &to).await.map_err(failed)?;
+        drop(shut);
         self.record(&open.pool, by).await.map_err(failed)?;
         Ok(Reply::Done)
     }

@@ -67,7 +67,16 @@ impl Appliance {
         if open.pool.suspended().is_some() {
             open.pool.hurry();
         }
+        if !force {
+            // Where that is so, no client is turned away.
+            self.free_volumes(name, false, &doing).await?;
+        }
+        let _closed = self.close_pool_to_clients(name);
         self.free_volumes(name, force, &doing).await?;
+        if open.pool.suspended().is_none() {
+            let left = self.0.volumes.used_below(name);
+            self.check_ended(&left, &format!("cannot {doing}: pool is busy")).await?;
+        }
         self.unmount_below(name, force).await?;
         let failed = |e: &Error| cannot(About::Pool, &doing, e);
         let _turn = self.0.turns.of(name).await;
@@ -85,7 +94,8 @@ impl Appliance {
         self.0.pools.lock().await.begin_to_leave(name);
         let left = if verb == "destroy" { open.pool.destroy().await } else { open.pool.export().await };
         self.post_pool_event(if verb == "destroy" { "pool_destroy" } else { "pool_export" }, &open.pool);
-        // Whatever became of the labels, the pool is closed.
+        // Whatever became of the labels, the pool is closed, and what has its name next is another one.
+        self.0.volumes.forget(name);
         let mut pools = self.0.pools.lock().await;
         pools.remove(name);
         let gone = if verb == "destroy" { "destroyed" } else { "exported" };

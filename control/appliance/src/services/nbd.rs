@@ -16,6 +16,8 @@ use world::{Address, Pending};
 
 /// How long clients that are ended may take to go.
 const GOODBYE: Duration = Duration::from_secs(15);
+/// How long they may take for what they asked for: then they are hung up on.
+const GRACE: Duration = Duration::from_secs(5);
 /// How long initiators may take to find again what was taken from them.
 const WELCOME: Duration = Duration::from_secs(5);
 /// How long the end of a client that has left may take to be noticed.
@@ -121,6 +123,19 @@ impl Exported {
     }
 }
 
+impl Exported {
+    async fn hold_volume(&self, dataset: &str) -> Result<(SharedVolume, Held)> {
+        let volumes = &self.appliance.0.volumes;
+        loop {
+            let closings = volumes.closings();
+            let volume = self.open_volume(dataset).await?;
+            if let Some(held) = volumes.hold(volume, closings)? {
+                return Ok(held);
+            }
+        }
+    }
+}
+
 impl nbd::Exports for Exported {
     fn list(&self) -> Pending<Result<Vec<Listed>>> {
         let own = self.clone();
@@ -146,8 +161,7 @@ impl nbd::Exports for Exported {
         let (own, name) = (self.clone(), name.to_string());
         Box::pin(async move {
             let dataset = own.resolve(&name).await?;
-            let volume = own.open_volume(&dataset).await?;
-            let (volume, held) = own.appliance.0.volumes.hold(volume);
+            let (volume, held) = own.hold_volume(&dataset).await?;
             let hold: Hold = Box::new(held);
             Ok((own.volume(volume), hold))
         })
@@ -162,8 +176,7 @@ impl Appliance {
     /// Opens a volume for a client, or joins those that use it already; it counts as used until what comes with it is
     /// dropped.
     pub async fn use_volume(&self, dataset: &str) -> Result<(SharedVolume, Held)> {
-        let volume = Exported::at(self, None).open_volume(dataset).await?;
-        Ok(self.0.volumes.hold(volume))
+        Exported::at(self, None).hold_volume(dataset).await
     }
 
     /// Every volume of every pool that is open or can be.
@@ -268,16 +281,23 @@ impl Appliance {
         if let Some(iscsi) = self.iscsi() {
             iscsi.release(datasets).await;
         }
+        // A client that chose the only volume by no name is of the export "".
+        let exports = || datasets.iter().map(String::as_str).chain([""]);
         if let Some(server) = self.nbd() {
-            // A client that chose the only volume by no name is of the export "".
-            datasets.iter().map(String::as_str).chain([""]).for_each(|name| server.disconnect(name));
+            exports().for_each(|name| server.disconnect(name));
         }
-        let gone = async {
+        let gone = async || {
             while datasets.iter().any(|d| self.0.volumes.get(d).is_some()) {
                 world::sleep(LOOK).await;
             }
         };
-        world::timeout(GOODBYE, gone).await;
+        if world::timeout(GRACE, gone()).await.is_some() {
+            return;
+        }
+        if let Some(server) = self.nbd() {
+            exports().for_each(|name| server.put_out(name));
+        }
+        world::timeout(GOODBYE, gone()).await;
     }
 }
 

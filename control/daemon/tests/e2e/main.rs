@@ -90,6 +90,7 @@ mod shapes;
 mod shell;
 mod snapshots;
 mod soak;
+mod stuck;
 mod sums;
 mod top;
 mod trace;
@@ -118,6 +119,7 @@ fn main() -> ExitCode {
         files::trials(),
         remounts::trials(),
         given_up::trials(),
+        stuck::trials(),
         halves::trials(),
         in_the_way::trials(),
         direct::trials(),
