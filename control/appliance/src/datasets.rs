@@ -137,9 +137,8 @@ impl Appliance {
         // What is refused is mounted again, which what is closed could not be.
         self.unmount_going(names, force).await?;
         let closed = self.close(pool, names, doing).await?;
-        if force {
-            self.end_users_of(names, true, doing).await?;
-        }
+        // With force all of them, else those that came in between.
+        self.end_users_of(names, force, doing).await?;
         self.forget_snapshots(names).await;
         let given_up = async {
             while closed.openers().is_some_and(|closed| pool.dsl().has_open_snapshot(closed)) {
@@ -317,7 +316,9 @@ impl Appliance {
             }
             dsl.rename(&tx, &old, &new).await
         });
-        renamed.await.map_err(failed)
+        renamed.await.map_err(failed)?;
+        self.0.volumes.forget(from);
+        Ok(())
     }
 }
 

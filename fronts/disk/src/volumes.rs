@@ -111,6 +111,7 @@ impl Volumes {
     /// These names are others' from now on, or nobody's, whatever still uses what had them.
     pub fn forget(&self, dataset: &str) {
         self.lock().used.retain(|name, _| !is_below(name, dataset));
+        self.past().retain(|name, _| !is_below(name, dataset));
     }
 
     fn release(&self, name: &str, number: u64) {

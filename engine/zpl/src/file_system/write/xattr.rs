@@ -383,8 +383,10 @@ impl Node {
         mode: u64,
     ) -> Result<Option<HiddenPosixList>> {
         let fs = self.file_system();
-        let is_listed = self.listed(file)?.has(&String::from_utf8_lossy(posix_acl::ACCESS));
-        if fs.settings().acl_type != AclType::Posix || is_listed || fs.writer()?.replaying_in().is_some() {
+        if fs.settings().acl_type != AclType::Posix || fs.writer()?.replaying_in().is_some() {
+            return Ok(None);
+        }
+        if self.listed(file)?.has(&String::from_utf8_lossy(posix_acl::ACCESS)) {
             return Ok(None);
         }
         let hidden = self.hidden(posix_acl::ACCESS).await?;
