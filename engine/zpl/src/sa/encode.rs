@@ -10,8 +10,10 @@ use super::decode::Attributes;
 use super::{Attr, Tables};
 use crate::attributes::{MAGIC, REGISTRY};
 use dmu::Tx;
-use std::sync::Arc;
-use units::{Endian, Error, Result};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use units::{Endian, Error, Result, Txg};
 use zap::Value;
 
 /// What a spill pointer takes from the bonus.
@@ -141,16 +143,22 @@ impl Attributes {
                 "changing attributes that a machine of the other byte order wrote",
             ));
         }
-        if let Some(bonus) = self.as_bonus().filter(|bonus| bonus.len() <= room) {
-            return Ok(Encoded { bonus: bonus.clone(), spill: None });
-        }
-        let (bonus, spill) = plan(self, tables, room)?;
-        let bonus = bonus.bytes(tables.layout_of(tx, &bonus.numbers).await?).into();
-        let spill = match spill {
-            Some(part) => Some(part.bytes(tables.layout_of(tx, &part.numbers).await?)),
-            None => None,
+        let encoded = match self.as_bonus().filter(|bonus| bonus.len() <= room) {
+            Some(bonus) => Encoded { bonus: bonus.clone(), spill: None },
+            None => {
+                let (bonus, spill) = plan(self, tables, room)?;
+                let bonus = bonus.bytes(tables.layout_of(tx, &bonus.numbers).await?).into();
+                let spill = match spill {
+                    Some(part) => Some(part.bytes(tables.layout_of(tx, &part.numbers).await?)),
+                    None => None,
+                };
+                Encoded { bonus, spill }
+            }
         };
-        Ok(Encoded { bonus, spill })
+        if tx.txg().0 < tables.newest.load(Ordering::Acquire) {
+            Box::pin(tables.bring_to(tx)).await?;
+        }
+        Ok(encoded)
     }
 }
 
@@ -187,7 +195,35 @@ impl Tables {
         };
         zap.insert(tx, &number.to_string(), Value::U16(numbers.to_vec())).await?;
         self.lock().insert(number, numbers.into());
+        self.note_made(number, tx);
         Ok(number)
+    }
+
+    /// Layouts that a newer txg has made are written with `tx` as well: its txg may be the last that comes to be on disk,
+    /// and has files of them.
+    async fn bring_to(&self, tx: &Tx) -> Result<()> {
+        let Some(zap) = &self.zap else { return Ok(()) };
+        let _turn = self.adding.lock().await;
+        let is_newer = |(number, txg): (&u16, &Txg)| (*txg > tx.txg()).then_some(*number);
+        let newer: Vec<u16> = self.made().iter().filter_map(is_newer).collect();
+        for number in newer {
+            let Some(list) = self.layout(number) else { continue };
+            zap.update(tx, &number.to_string(), Value::U16(list.to_vec())).await?;
+            self.note_made(number, tx);
+        }
+        Ok(())
+    }
+
+    fn made(&self) -> MutexGuard<'_, BTreeMap<u16, Txg>> {
+        // Under this lock a map is read or gets one entry.
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_made(&self, number: u16, tx: &Tx) {
+        let mut made = self.made();
+        made.insert(number, tx.txg());
+        let newest = made.values().max().map_or(0, |txg| txg.0);
+        self.newest.store(newest, Ordering::Release);
     }
 }
 

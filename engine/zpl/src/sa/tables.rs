@@ -4,8 +4,9 @@ use super::Attr;
 use crate::attributes::{REGISTRY, Swap};
 use dmu::{ObjSet, Object};
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use units::{Error, ObjectId, Result};
+use units::{Error, ObjectId, Result, Txg};
 use zap::{Value, Zap};
 
 /// A layout in the table of which nothing can be in: reserved for buffers without an attribute.
@@ -34,6 +35,10 @@ pub struct Tables {
     pub(super) zap: Option<Zap<Object>>,
     /// Held by the task that adds one.
     pub(super) adding: world::sync::Mutex<()>,
+    /// In which txg each was made that was made since the file system was opened.
+    pub(super) made: Mutex<BTreeMap<u16, Txg>>,
+    /// The newest of these.
+    pub(super) newest: AtomicU64,
 }
 
 impl Tables {
@@ -55,6 +60,8 @@ impl Tables {
             layouts: Mutex::new(layouts),
             zap,
             adding: world::sync::Mutex::new(()),
+            made: Mutex::default(),
+            newest: AtomicU64::new(0),
         }
     }
 

@@ -165,3 +165,42 @@ fn long_names_are_a_matter_of_the_property() {
         );
     });
 }
+
+/// A change that is still open in a txg when the next one has made a layout finds it in memory. The table on disk had it
+/// with the next txg alone: after a crash between the two the file could not be read.
+#[test]
+fn a_layout_is_on_disk_with_every_txg_that_has_a_file_of_it() {
+    for as_it_lies in [false, true] {
+        with_files(move |fs| async move {
+            let root = fs.root().await.unwrap();
+            let make =
+                async |name: &[u8]| root.create(name, &NewFile::new(FileKind::Regular, 0o644)).await.unwrap();
+            let (first, second) = (make(b"first").await, make(b"second").await);
+            fs.sync().await.unwrap();
+            let older = fs.begin(COST).await.unwrap();
+            let txgs = fs.writer().unwrap().txgs.clone();
+            let closing = txgs.clone();
+            let synced = world::spawn(async move { closing.sync().await });
+            while fs.begin(COST).await.unwrap().txg() == older.txg() {
+                world::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            first.set_xattr(b"user.x", b"value").await.unwrap();
+            let list = first.attributes().await.unwrap().bytes(Attr::Dxattr).unwrap().to_vec();
+            // One that gets that layout in the older txg, or had got it in the newer one.
+            let file = if as_it_lies { &first } else { &second };
+            let mut loaded = file.load().await.unwrap();
+            loaded.attributes.set(Attr::Dxattr, &list, fs.tables()).unwrap();
+            loaded.store(&older).await.unwrap();
+            drop((loaded, older));
+            synced.await.unwrap();
+            // As after a crash.
+            let set = &fs.0.set;
+            let again =
+                ObjSet::open(set.store().clone(), ObjsetId(54), set.root(), Policy::mos()).await.unwrap();
+            let again = FileSystem::open("tank/fs", &again).await.unwrap();
+            let name: &[u8] = if as_it_lies { b"first" } else { b"second" };
+            let found = again.root().await.unwrap().lookup(name).await.unwrap();
+            assert_eq!(found.xattr(b"user.x").await.unwrap().as_deref(), Some(&b"value"[..]));
+        });
+    }
+}
