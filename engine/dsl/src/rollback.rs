@@ -79,9 +79,7 @@ impl Dsl {
             Arc::strong_count(open) > 1 || Arc::strong_count(open.space_reservation()) > 1
         };
         match self.opened().get(&id).is_some_and(is_used) {
-            true => {
-                Err(Error::new(Kind::Busy, format!("change '{dataset}'")).because("somebody has it open"))
-            }
+            true => Err(Error::new(Kind::Busy, format!("change '{dataset}'")).because("it is open")),
             false => Ok(()),
         }
     }
