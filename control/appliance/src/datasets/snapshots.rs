@@ -1,7 +1,8 @@
 //! Snapshots, clones and holds: what `zfs snapshot`, `rollback`, `clone`, `promote` and `hold` ask for.
 
 use crate::appliance::{Appliance, By};
-use crate::datasets::{END_THEM, make_parents, max_block_size, parity_groups};
+use crate::datasets::closing::END_THEM;
+use crate::datasets::{make_parents, max_block_size, parity_groups};
 use crate::error_text::{About, cannot};
 use crate::pools::{Access, Open};
 use crate::shares::masks;
